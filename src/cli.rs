@@ -1,0 +1,618 @@
+//! The command line (SPEC section 4): raw arguments to working arguments, results to text or JSON.
+
+use anyhow::Context;
+use casemill::config::{Project, suggestion};
+use casemill::engine::{BuildOptions, EventSink, NodePlan, Session, SessionOptions, State};
+use casemill::env;
+use casemill::error::{Code, usage};
+use casemill::record::ledger::total_counts;
+use casemill::record::{Hash, ROW_TYPES};
+use casemill::release::licence::Profile;
+use casemill::release::{FreezeOptions, freeze, verify};
+use casemill::report::plain::PlainLog;
+use casemill::report::run_log::RunLog;
+use casemill::report::terminal::TerminalProgress;
+use casemill::report::{Sinks, grouped};
+use casemill::stage::STAGES;
+use casemill::store::manifest::to_json;
+use casemill::store::raw::RawHashes;
+use casemill::store::{Workspace, archive, fs};
+use clap::{Args, Parser, Subcommand};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Turns raw medical sources into frozen, hashed, versioned benchmark releases.
+///
+/// Example: casemill build medrounds && casemill freeze medrounds --version 1.0.0
+///
+/// Exit codes: 0 done; 1 internal error; 2 usage or configuration; 3 input data unusable; 4 finished, but records are in
+/// quarantine; 5 verification or release gate failed; 130 interrupted.
+#[derive(Parser)]
+#[command(version, verbatim_doc_comment)]
+pub struct Arguments {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Args)]
+struct Global {
+    /// Folder that holds pipelines/ and sources/
+    #[arg(long, global = true, default_value = ".", value_name = "DIR")]
+    project: PathBuf,
+    /// Raw files, one folder per source
+    #[arg(long, global = true, default_value = "data/sample", value_name = "DIR")]
+    raw: PathBuf,
+    /// Work, cache and releases
+    #[arg(long, global = true, default_value = "data", value_name = "DIR")]
+    data: PathBuf,
+    /// Print one JSON document on standard output
+    #[arg(long, global = true)]
+    json: bool,
+    /// No progress on standard error; errors still
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run what is not fresh
+    ///
+    /// Example: casemill build medrounds --raw data/raw --jobs 2
+    #[command(verbatim_doc_comment)]
+    Build(BuildArguments),
+    /// Show every node: fresh, stale, pending or missing, and why
+    ///
+    /// Example: casemill plan medrounds --set dedup_exact.source_priority='["nejm","medqa"]'
+    #[command(verbatim_doc_comment)]
+    Plan(PlanArguments),
+    /// Show everything that happened to one record
+    ///
+    /// Examples: casemill explain medrounds medqa/test.jsonl:17
+    ///           casemill explain medrounds medrounds-0123456789abcdef
+    #[command(verbatim_doc_comment)]
+    Explain(ExplainArguments),
+    /// List sources, or check the raw files of one
+    ///
+    /// Example: casemill sources check medqa --raw data/raw
+    #[command(verbatim_doc_comment)]
+    Sources {
+        #[command(subcommand)]
+        command: Option<SourcesCommand>,
+    },
+    /// Make a release of a finished build
+    ///
+    /// Example: casemill freeze medrounds --version 1.0.0 --date 2026-11-30
+    #[command(verbatim_doc_comment)]
+    Freeze(FreezeArguments),
+    /// Check every hash, schema, count and cross reference of a release
+    ///
+    /// Example: casemill verify data/release/medrounds-1.0.0
+    #[command(verbatim_doc_comment)]
+    Verify {
+        /// Folder of the release
+        release: PathBuf,
+    },
+    /// Print the JSON Schemas of all record types, or write them to schemas/
+    Schema {
+        /// Write schemas/<record>.v1.json
+        #[arg(long)]
+        write: bool,
+    },
+    /// Remove builds that no pipeline has as its last, and left-over temporary files
+    ///
+    /// Example: casemill clean --older-than 30d
+    #[command(verbatim_doc_comment)]
+    Clean(CleanArguments),
+    /// Run one shard of one node whose inputs are built: for workers of a cluster
+    #[command(hide = true)]
+    RunShard {
+        pipeline: String,
+        node: String,
+        index: u32,
+        #[command(flatten)]
+        session: SessionArguments,
+    },
+}
+
+/// What decides which build is meant.
+#[derive(Args)]
+struct SessionArguments {
+    /// Read only so many raw records of each source; such a build cannot be frozen
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Change a setting of a node: node.key=value
+    #[arg(long, value_name = "NODE.KEY=VALUE")]
+    set: Vec<String>,
+    /// How models are used; `off` uses rules (live, record and replay need a model service, which this version does not have)
+    #[arg(long, default_value = "off", value_name = "MODE")]
+    llm: String,
+}
+
+#[derive(Args)]
+struct BuildArguments {
+    pipeline: String,
+    /// Build this node and everything above it
+    #[arg(long, value_name = "NODE")]
+    to: Option<String>,
+    /// Build this node alone
+    #[arg(long, value_name = "NODE", conflicts_with = "to")]
+    only: Option<String>,
+    /// Run this node even if it is fresh
+    #[arg(long, value_name = "NODE")]
+    force: Option<String>,
+    /// Threads; all cores without it
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    #[command(flatten)]
+    session: SessionArguments,
+}
+
+#[derive(Args)]
+struct PlanArguments {
+    pipeline: String,
+    #[command(flatten)]
+    session: SessionArguments,
+}
+
+#[derive(Args)]
+struct ExplainArguments {
+    pipeline: String,
+    /// A record id, a case id, or file:line below the raw folder
+    id: String,
+    #[command(flatten)]
+    session: SessionArguments,
+}
+
+#[derive(Subcommand)]
+enum SourcesCommand {
+    /// Every source, whether its files are there, and its rights
+    List,
+    /// Hash the files of a source and compare them with what is known of it
+    Check { name: String },
+}
+
+#[derive(Args)]
+struct FreezeArguments {
+    pipeline: String,
+    /// Name of the release: <pipeline>-<version>
+    #[arg(long, value_name = "V")]
+    version: String,
+    /// Folder that releases go to; <data>/release without it
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Who the release is for
+    #[arg(long, value_enum, default_value = "research")]
+    profile: Profile,
+    /// Freeze although records are in quarantine
+    #[arg(long)]
+    allow_quarantine: bool,
+    /// Date in MANIFEST.json, YYYY-MM-DD; without it SOURCE_DATE_EPOCH, or null
+    #[arg(long, value_name = "DATE")]
+    date: Option<String>,
+    /// Also pack the release into <pipeline>-<version>.tar.gz beside it
+    #[arg(long)]
+    archive: bool,
+    #[command(flatten)]
+    session: SessionArguments,
+}
+
+#[derive(Args)]
+struct CleanArguments {
+    /// Only what was not changed for so long: 12h, 30d
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<String>,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs a command; the code is for the process.
+pub fn run(arguments: Arguments) -> anyhow::Result<Code> {
+    let global = &arguments.global;
+    match arguments.command {
+        Command::Build(build) => run_build(global, build),
+        Command::Plan(plan) => run_plan(global, plan),
+        Command::Explain(explain) => run_explain(global, explain),
+        Command::Sources { command } => match command.unwrap_or(SourcesCommand::List) {
+            SourcesCommand::List => run_sources_list(global),
+            SourcesCommand::Check { name } => run_sources_check(global, &name),
+        },
+        Command::Freeze(options) => run_freeze(global, options),
+        Command::Verify { release } => run_verify(global, &release),
+        Command::Schema { write } => run_schema(global, write),
+        Command::Clean(options) => run_clean(global, &options),
+        Command::RunShard { pipeline, node, index, session } => {
+            let rows = global.session(&pipeline, session)?.run_shard(&node, index)?;
+            print(global, &json!({"rows": rows}), || format!("{rows} rows\n"))?;
+            Ok(Code::Done)
+        }
+    }
+}
+
+impl Global {
+    fn workspace(&self) -> Workspace {
+        Workspace { raw: self.raw.clone(), data: self.data.clone() }
+    }
+
+    fn project(&self) -> anyhow::Result<Project> {
+        let project = Project { root: self.project.clone() };
+        if !project.pipelines_dir().is_dir() {
+            return Err(usage(format!(
+                "{} has no pipelines/ folder; run casemill in its project folder, or give --project DIR",
+                self.project.display()
+            )));
+        }
+        Ok(project)
+    }
+
+    fn session(&self, pipeline: &str, arguments: SessionArguments) -> anyhow::Result<Session> {
+        match arguments.llm.as_str() {
+            "off" => {}
+            "live" | "record" | "replay" => {
+                return Err(usage(format!("--llm {}: this version of casemill has no model service yet; use --llm off", arguments.llm)));
+            }
+            other => return Err(usage(format!("--llm {other}: unknown{}", suggestion(other, ["off", "live", "record", "replay"])))),
+        }
+        Session::open(
+            pipeline,
+            SessionOptions {
+                project: self.project()?,
+                workspace: self.workspace(),
+                stages: STAGES,
+                set: arguments.set,
+                limit: arguments.limit,
+                service: None,
+            },
+        )
+    }
+}
+
+/// JSON or text on standard output. A reader that closes the pipe early is not an error.
+fn print(global: &Global, document: &Value, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+    let output = if global.json { String::from_utf8(to_json(document)?)? } else { text() };
+    match std::io::stdout().write_all(output.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("writing to standard output"),
+    }
+}
+
+fn run_build(global: &Global, arguments: BuildArguments) -> anyhow::Result<Code> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = interrupted.clone();
+    // The second signal does not wait for the running shards.
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(Code::Interrupted as i32);
+        }
+    })?;
+    let jobs = match arguments.jobs {
+        Some(0) => return Err(usage("--jobs must be at least 1")),
+        Some(jobs) => jobs,
+        None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    };
+    let session = global.session(&arguments.pipeline, arguments.session)?;
+    let _lock = session.workspace.lock(&format!("building {}", arguments.pipeline))?;
+    let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
+    if !global.quiet {
+        let terminal = std::io::stderr().is_terminal();
+        sinks.push(if terminal { Box::new(TerminalProgress::default()) } else { Box::new(PlainLog) });
+    }
+    sinks.push(Box::new(RunLog::create(&session.workspace.pipeline_dir(&session.graph.pipeline).join("runs"))?));
+    let options = BuildOptions { jobs, to: arguments.to, only: arguments.only, force: arguments.force, interrupted };
+    let summary = session.build(&options, &mut Sinks(sinks))?;
+    let plans = session.plan()?;
+    print(global, &plan_document(&session, &plans), String::new)?;
+    if summary.n_quarantined > 0 {
+        eprintln!(
+            "casemill: finished, but {} records are in quarantine; casemill explain shows why, for a record id, case id or file:line",
+            grouped(summary.n_quarantined)
+        );
+        return Ok(Code::Quarantine);
+    }
+    Ok(Code::Done)
+}
+
+fn plan_document(session: &Session, plans: &[NodePlan]) -> Value {
+    let nodes: Vec<Value> = session
+        .graph
+        .nodes
+        .iter()
+        .zip(plans)
+        .map(|(node, plan)| {
+            json!({
+                "node": node.name,
+                "stage": node.stage.name,
+                "shape": node.stage.shape.as_str(),
+                "state": plan.state,
+                "why": plan.why,
+                "counts": plan.manifest.as_ref().map(|manifest| &manifest.counts),
+                "output_hash": plan.manifest.as_ref().map(|manifest| &manifest.output_hash),
+                "n_shards": plan.manifest.as_ref().map(|manifest| manifest.shards.len()),
+            })
+        })
+        .collect();
+    json!({"pipeline": session.graph.pipeline, "nodes": nodes})
+}
+
+fn run_plan(global: &Global, arguments: PlanArguments) -> anyhow::Result<Code> {
+    let session = global.session(&arguments.pipeline, arguments.session)?;
+    let plans = session.plan()?;
+    let width = session.graph.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0);
+    print(global, &plan_document(&session, &plans), || {
+        let mut text = String::new();
+        for (node, plan) in session.graph.nodes.iter().zip(&plans) {
+            let kept = plan.manifest.as_ref().map(|manifest| format!("{} records", grouped(total_counts(&manifest.counts).kept)));
+            let remark = if plan.state == State::Fresh { kept.unwrap_or_default() } else { plan.why.join("; ") };
+            text += &format!("{:width$}  {:8} {remark}\n", node.name, plan.state.as_str());
+        }
+        text
+    })?;
+    Ok(Code::Done)
+}
+
+fn run_explain(global: &Global, arguments: ExplainArguments) -> anyhow::Result<Code> {
+    let session = global.session(&arguments.pipeline, arguments.session)?;
+    let lives = session.explain(&arguments.id)?;
+    print(global, &json!({"lives": lives}), || {
+        let mut text = String::new();
+        for life in &lives {
+            text += &format!("record {}\ncase   {}\n", life.record_id, life.case_id);
+            if let (Some(place), Some(hash)) = (&life.place, &life.raw_sha256) {
+                text += &format!("from   {place}, SHA-256 of the raw record {hash}\n");
+            }
+            for step in &life.steps {
+                let other = if step.record_id == life.record_id { String::new() } else { format!(" {}", step.record_id) };
+                text += &format!("\n{} ({}):{other} {}", step.node, step.stage, step.outcome);
+                if let Some(reason) = &step.reason {
+                    text += &format!(", {reason}");
+                }
+                text.push('\n');
+                if let Some(detail) = &step.detail {
+                    text += &format!("  by: {}\n", indented(detail));
+                }
+                for (field, value) in step.changes.iter().filter(|(field, _)| !matches!(field.as_str(), "record_id" | "provenance")) {
+                    text += &format!("  {field}: {}\n", shown(field, value));
+                }
+                for (port, row) in &step.side_rows {
+                    text += &format!("  {port}: {row}\n");
+                }
+            }
+            if !life.not_built.is_empty() {
+                text += &format!("\nnot built yet: {}\n", life.not_built.join(", "));
+            }
+            text.push('\n');
+        }
+        text
+    })?;
+    Ok(Code::Done)
+}
+
+/// A field of a record for a person: lists a line each.
+fn shown(field: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => indented(text),
+        Value::Array(items) if field == "slots" => {
+            let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let number = |item: &Value, key: &str| item.pointer(key).and_then(Value::as_u64).unwrap_or_default();
+            let line = |item: &Value| {
+                format!(
+                    "\n    {:20} {}  [{} {}..{}, {}]",
+                    text(item, "slot"),
+                    indented(&text(item, "value")),
+                    item.pointer("/span/text_id").and_then(Value::as_str).unwrap_or_default(),
+                    number(item, "/span/start"),
+                    number(item, "/span/end"),
+                    text(item, "grounding")
+                )
+            };
+            items.iter().map(line).collect()
+        }
+        Value::Array(items) if field == "options" => {
+            let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            items.iter().map(|item| format!("\n    {} {}", text(item, "key"), text(item, "text"))).collect()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n    ")
+}
+
+fn run_sources_list(global: &Global) -> anyhow::Result<Code> {
+    let (project, workspace) = (global.project()?, global.workspace());
+    let mut hashes = RawHashes::load(&workspace);
+    let mut rows = Vec::new();
+    for name in project.sources()? {
+        let config = project.source(&name)?;
+        let found = casemill::engine::session::find_source(&config, &workspace, &mut hashes)?;
+        rows.push((config, found));
+    }
+    let document: Vec<Value> = rows
+        .iter()
+        .map(|(config, found)| {
+            json!({
+                "name": config.name, "title": config.title, "origin": config.origin, "format": config.format,
+                "published_licence": config.published_licence, "how_to_get": config.how_to_get, "present": found.is_some(),
+                "rights": found.as_ref().map(|found| &found.raw.rights),
+                "n_files": found.as_ref().map_or(0, |found| found.raw.files.len()),
+            })
+        })
+        .collect();
+    print(global, &json!({"raw": workspace.raw, "sources": document}), || {
+        let mut text = String::new();
+        for (config, found) in &rows {
+            text += &format!("{}: {}\n  from {} (published under {})\n", config.name, config.title, config.origin, config.published_licence);
+            match found {
+                Some(found) => {
+                    let rights = &found.raw.rights;
+                    let bytes = found.raw.files.iter().map(|file| file.bytes).sum();
+                    text += &format!(
+                        "  {} files, {} bytes in {}/{}; snapshot {}, licence {}, access {}\n",
+                        found.raw.files.len(), grouped(bytes), workspace.raw.display(), config.name, rights.snapshot, rights.licence, rights.access.as_str()
+                    );
+                }
+                None => {
+                    text += &format!("  absent: put {} into {}/{}/\n  {}\n", config.files.join(" or "), workspace.raw.display(), config.name, config.how_to_get.trim().replace('\n', "\n  "));
+                }
+            }
+        }
+        text
+    })?;
+    Ok(Code::Done)
+}
+
+fn run_sources_check(global: &Global, name: &str) -> anyhow::Result<Code> {
+    let (project, workspace) = (global.project()?, global.workspace());
+    let config = project.source(name)?;
+    let mut hashes = RawHashes::load(&workspace);
+    let Some(found) = casemill::engine::session::find_source(&config, &workspace, &mut hashes)? else {
+        return Err(casemill::error::input(format!(
+            "source {name}: no file {} in {}/{name}/; {}",
+            config.files.join(" or "),
+            workspace.raw.display(),
+            config.how_to_get.trim()
+        )));
+    };
+    let known = |hash: &Hash| config.checksums.iter().find(|(_, known)| *known == hash.as_str()).map(|(label, _)| label.clone());
+    let mut files = Vec::new();
+    for file in &found.raw.files {
+        let path = workspace.raw.join(&file.path);
+        casemill::store::raw::readable(&workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
+        files.push(json!({"path": file.path, "bytes": file.bytes, "sha256": file.sha256, "known_as": known(&file.sha256)}));
+    }
+    let rights = &found.raw.rights;
+    print(
+        global,
+        &json!({"source": name, "files": files, "rights": rights, "has_source_toml": found.rights_file.is_some(), "not_read": found.unmatched}),
+        || {
+            let mut text = String::new();
+            for file in &found.raw.files {
+                let label = known(&file.sha256).map_or_else(|| "not a file that sources/ knows".to_owned(), |label| format!("known as {label}"));
+                text += &format!("{}  {} bytes  {}  {label}\n", file.path, grouped(file.bytes), file.sha256);
+            }
+            text += &format!("snapshot {}, licence {}, access {}", rights.snapshot, rights.licence, rights.access.as_str());
+            text += if found.rights_file.is_some() { "\n" } else { " (there is no source.toml beside the files)\n" };
+            if !found.unmatched.is_empty() {
+                text += &format!("not read, since no pattern matches: {}\n", found.unmatched.join(", "));
+            }
+            text
+        },
+    )?;
+    Ok(Code::Done)
+}
+
+fn run_freeze(global: &Global, arguments: FreezeArguments) -> anyhow::Result<Code> {
+    let date = release_date(arguments.date)?;
+    let session = global.session(&arguments.pipeline, arguments.session)?;
+    let _lock = session.workspace.lock(&format!("freezing {}", arguments.pipeline))?;
+    let options = FreezeOptions {
+        version: arguments.version,
+        out: arguments.out.unwrap_or_else(|| session.workspace.release_dir()),
+        profile: arguments.profile,
+        allow_quarantine: arguments.allow_quarantine,
+        date,
+    };
+    let summary = freeze(&session, &options)?;
+    if arguments.archive {
+        let name = format!("{}-{}", session.graph.pipeline, options.version);
+        let paths = casemill::release::freeze::walk(&summary.folder)?;
+        archive::pack(&summary.folder, &name, &paths, &options.out.join(format!("{name}.tar.gz")))?;
+    }
+    print(global, &serde_json::to_value(&summary)?, || {
+        let state = if summary.existed { "was there already, with the same bytes" } else { "written" };
+        let mut text = format!(
+            "{}: {state}\n{} cases, {} files, {} bytes\ncontent hash {}\n",
+            summary.folder.display(), grouped(summary.n_cases), summary.n_files, grouped(summary.bytes), summary.content_hash
+        );
+        if !summary.redistributable {
+            text += &format!("not redistributable: {}\n", summary.not_redistributable_because.join("; "));
+        }
+        text
+    })?;
+    Ok(Code::Done)
+}
+
+/// `--date`, else SOURCE_DATE_EPOCH, else none.
+fn release_date(given: Option<String>) -> anyhow::Result<Option<String>> {
+    if let Some(text) = given {
+        let date: jiff::civil::Date = text.parse().map_err(|_| usage(format!("--date {text}: write it as YYYY-MM-DD")))?;
+        return Ok(Some(date.to_string()));
+    }
+    let Some(text) = env::read(env::SOURCE_DATE_EPOCH) else { return Ok(None) };
+    let wrong = || usage(format!("{}={text}: must be seconds since 1970", env::SOURCE_DATE_EPOCH));
+    let seconds: i64 = text.parse().map_err(|_| wrong())?;
+    let time = jiff::Timestamp::from_second(seconds).map_err(|_| wrong())?;
+    Ok(Some(time.strftime("%Y-%m-%d").to_string()))
+}
+
+fn run_verify(global: &Global, release: &Path) -> anyhow::Result<Code> {
+    let result = verify(release)?;
+    print(global, &serde_json::to_value(&result)?, || {
+        let hash = result.content_hash.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
+        let mut text: String = result.faults.iter().map(|fault| format!("{fault}\n")).collect();
+        text += &format!(
+            "{}: {} files, {} bytes, {} cases, content hash {hash}: {}\n",
+            release.display(),
+            result.n_files,
+            grouped(result.bytes),
+            grouped(result.n_cases),
+            if result.faults.is_empty() { "verified".to_owned() } else { format!("{} faults", result.faults.len()) }
+        );
+        text
+    })?;
+    Ok(if result.faults.is_empty() { Code::Done } else { Code::Verification })
+}
+
+fn run_schema(global: &Global, write: bool) -> anyhow::Result<Code> {
+    if write {
+        let folder = global.project.join("schemas");
+        fs::create_dir(&folder)?;
+        for row_type in ROW_TYPES {
+            fs::write_atomic(&folder.join(row_type.file_name()), &to_json(&(row_type.json_schema)())?)?;
+        }
+        eprintln!("{} schemas in {}", ROW_TYPES.len(), folder.display());
+        return Ok(Code::Done);
+    }
+    let schemas: serde_json::Map<String, Value> = ROW_TYPES.iter().map(|row_type| (row_type.file_name(), (row_type.json_schema)())).collect();
+    print(&Global { json: true, ..clone_global(global) }, &Value::Object(schemas), String::new)?;
+    Ok(Code::Done)
+}
+
+fn clone_global(global: &Global) -> Global {
+    Global { project: global.project.clone(), raw: global.raw.clone(), data: global.data.clone(), json: global.json, quiet: global.quiet }
+}
+
+fn run_clean(global: &Global, arguments: &CleanArguments) -> anyhow::Result<Code> {
+    let age = arguments.older_than.as_deref().map(parse_age).transpose()?;
+    let workspace = global.workspace();
+    let _lock = workspace.lock("cleaning")?;
+    let removed = casemill::store::clean::clean(&workspace, age, arguments.dry_run)?;
+    let bytes: u64 = removed.iter().map(|(_, bytes)| bytes).sum();
+    let document: Vec<Value> = removed.iter().map(|(path, bytes)| json!({"path": path, "bytes": bytes})).collect();
+    print(global, &json!({"removed": document, "dry_run": arguments.dry_run}), || {
+        let word = if arguments.dry_run { "would be removed" } else { "removed" };
+        let mut text: String = removed.iter().map(|(path, bytes)| format!("{}  {} bytes\n", path.display(), grouped(*bytes))).collect();
+        text += &format!("{} {word}, {} bytes\n", removed.len(), grouped(bytes));
+        text
+    })?;
+    Ok(Code::Done)
+}
+
+/// `12h`, `30d`
+fn parse_age(text: &str) -> anyhow::Result<std::time::Duration> {
+    let wrong = || usage(format!("--older-than {text}: write hours or days, for example 12h or 30d"));
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let hours = match unit {
+        "h" => number,
+        "d" => number.saturating_mul(24),
+        _ => return Err(wrong()),
+    };
+    Ok(std::time::Duration::from_secs(hours.saturating_mul(3600)))
+}

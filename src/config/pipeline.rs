@@ -1,0 +1,175 @@
+//! `pipelines/<pipeline>.toml`: the graph of one benchmark.
+
+use super::toml_file::{Located, Problems, TableReader, read_file};
+use std::collections::BTreeMap;
+
+/// Largest and default size of a shard (SPEC section 3).
+pub const SHARD_RECORDS: u64 = 4096;
+pub const SHARD_BYTES: u64 = 64 << 20;
+
+/// A pipeline as declared; names are not resolved yet.
+#[derive(Clone, Debug)]
+pub struct PipelineConfig {
+    /// Path as shown in messages.
+    pub file: String,
+    pub name: String,
+    pub summary: String,
+    /// The node whose records become the cases of a release.
+    pub cases: Located<String>,
+    /// At least so many of the sources must be there.
+    pub min_sources: u64,
+    pub sources: BTreeMap<String, SourceUse>,
+    pub nodes: BTreeMap<String, NodeConfig>,
+    pub shard_records: u64,
+    pub shard_bytes: u64,
+}
+
+/// How a pipeline uses a source.
+#[derive(Clone, Debug)]
+pub struct SourceUse {
+    /// The pipeline runs without it.
+    pub optional: bool,
+    pub line: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    pub name: String,
+    /// Line of the node's header.
+    pub line: usize,
+    pub stage: Located<String>,
+    /// For readers.
+    pub source: Option<Located<String>>,
+    /// Port → nodes; `input = …` is filed under the empty name, the stage's first port.
+    pub inputs: BTreeMap<String, Vec<InputRef>>,
+    pub settings: BTreeMap<String, Located<toml::Value>>,
+    /// Resource → path below `pipelines/`.
+    pub resources: BTreeMap<String, Located<String>>,
+    pub limits: Limits,
+    /// Left out when a required input is absent, instead of an error.
+    pub optional: bool,
+}
+
+/// `node` or `node.port`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputRef {
+    pub node: String,
+    pub port: Option<String>,
+    pub line: usize,
+}
+
+/// Shares of the input records of a source that a node may lose before it is not committed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Dropped and quarantined together.
+    pub max_loss: f64,
+    pub max_quarantined: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_loss: 1.0, max_quarantined: 0.05 }
+    }
+}
+
+/// Parses and checks the shape of a pipeline file.
+pub fn parse(file: &str, text: &str) -> Result<PipelineConfig, Problems> {
+    let expected = file.rsplit('/').next().and_then(|name| name.strip_suffix(".toml")).unwrap_or_default().to_owned();
+    read_file(file, text, |mut root| {
+        let name = root.required_string("name");
+        if name.value != expected && !name.value.is_empty() {
+            root.problem(name.line, "name", format!("is `{}` but the file is named `{expected}`", name.value));
+        }
+        if !is_name(&name.value) && !name.value.is_empty() {
+            root.problem(name.line, "name", "must be lower-case letters, digits and `_`");
+        }
+        let summary = root.required_string("summary").value;
+        let cases = root.required_string("cases");
+        let min_sources = root.count("min_sources").map_or(1, |count| count.value);
+        let mut sources = BTreeMap::new();
+        root.tables("sources", |name, mut source| {
+            let optional = source.boolean("optional").is_some_and(|optional| optional.value);
+            sources.insert(name.to_owned(), SourceUse { optional, line: source.line() });
+            source.finish();
+        });
+        let (mut shard_records, mut shard_bytes) = (SHARD_RECORDS, SHARD_BYTES);
+        root.table_at("shards", |mut shards| {
+            for (key, limit, value) in [("records", SHARD_RECORDS, &mut shard_records), ("bytes", SHARD_BYTES, &mut shard_bytes)] {
+                if let Some(found) = shards.count(key) {
+                    if (1..=limit).contains(&found.value) {
+                        *value = found.value;
+                    } else {
+                        shards.problem(found.line, key, format!("must be between 1 and {limit}"));
+                    }
+                }
+            }
+            shards.finish();
+        });
+        let mut nodes = BTreeMap::new();
+        root.tables("nodes", |name, node| {
+            nodes.insert(name.to_owned(), read_node(name, node));
+        });
+        if nodes.is_empty() {
+            let line = root.line();
+            root.problem(line, "nodes", "there is none");
+        }
+        root.finish();
+        PipelineConfig { file: file.to_owned(), name: name.value, summary, cases, min_sources, sources, nodes, shard_records, shard_bytes }
+    })
+}
+
+fn read_node(name: &str, mut node: TableReader<'_>) -> NodeConfig {
+    let line = node.line();
+    if !is_name(name) {
+        node.problem(line, "", "the name must be lower-case letters, digits and `_`");
+    }
+    let stage = node.string("stage").unwrap_or(Located { value: name.to_owned(), line });
+    let source = node.string("source");
+    let mut inputs = BTreeMap::new();
+    if let Some(list) = node.strings("input") {
+        inputs.insert(String::new(), references(&list));
+    }
+    node.table_at("inputs", |mut table| {
+        for (port, list) in table.all_strings() {
+            inputs.insert(port, references(&list));
+        }
+    });
+    let mut settings = BTreeMap::new();
+    node.table_at("settings", |mut table| settings.extend(table.all_values()));
+    let mut resources = BTreeMap::new();
+    node.table_at("resources", |mut table| {
+        for (resource, mut files) in table.all_strings() {
+            match (files.value.pop(), files.value.is_empty()) {
+                (Some(path), true) if is_below(&path) => {
+                    resources.insert(resource, Located { value: path, line: files.line });
+                }
+                _ => table.problem(files.line, &resource, "must be one path below `pipelines/`, with forward slashes"),
+            }
+        }
+    });
+    let default = Limits::default();
+    let limits = Limits {
+        max_loss: node.share("max_loss").map_or(default.max_loss, |share| share.value),
+        max_quarantined: node.share("max_quarantined").map_or(default.max_quarantined, |share| share.value),
+    };
+    let optional = node.boolean("optional").is_some_and(|optional| optional.value);
+    node.finish();
+    NodeConfig { name: name.to_owned(), line, stage, source, inputs, settings, resources, limits, optional }
+}
+
+fn references(list: &Located<Vec<String>>) -> Vec<InputRef> {
+    let reference = |text: &String| match text.split_once('.') {
+        Some((node, port)) => InputRef { node: node.to_owned(), port: Some(port.to_owned()), line: list.line },
+        None => InputRef { node: text.clone(), port: None, line: list.line },
+    };
+    list.value.iter().map(reference).collect()
+}
+
+/// A relative path that stays below its folder.
+fn is_below(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with('/') && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}

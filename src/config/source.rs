@@ -1,0 +1,123 @@
+//! `sources/<source>.toml`: where a source comes from and how it is read; and
+//! `<raw>/<source>/source.toml`: the rights of the files beside it.
+
+use super::toml_file::{Problems, read_file};
+use crate::record::{Access, LlmEgress, Rights};
+use std::collections::BTreeMap;
+
+/// A source as declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Path as shown in messages.
+    pub file: String,
+    pub name: String,
+    pub title: String,
+    /// Where it is published.
+    pub origin: String,
+    /// What its publisher says of the licence; what counts is the snapshot's `source.toml`.
+    pub published_licence: String,
+    /// What to put where.
+    pub how_to_get: String,
+    pub format: String,
+    /// Names below `<raw>/<source>/`; `*` stands for any characters.
+    pub files: Vec<String>,
+    /// Cap on what one packed file may unpack to.
+    pub max_unpacked_bytes: u64,
+    /// Known snapshots: label → SHA-256 of a file.
+    pub checksums: BTreeMap<String, String>,
+}
+
+/// Parses a source file. Whether its format has a reader is checked with the pipeline.
+pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
+    let expected = file.rsplit('/').next().and_then(|name| name.strip_suffix(".toml")).unwrap_or_default().to_owned();
+    read_file(file, text, |mut root| {
+        let name = root.required_string("name");
+        if name.value != expected && !name.value.is_empty() {
+            root.problem(name.line, "name", format!("is `{}` but the file is named `{expected}`", name.value));
+        }
+        let title = root.required_string("title").value;
+        let origin = root.required_string("origin").value;
+        let published_licence = root.required_string("published_licence").value;
+        let how_to_get = root.required_string("how_to_get").value;
+        let format = root.required_string("format").value;
+        let files = root.strings("files");
+        let line = root.line();
+        if files.as_ref().is_none_or(|files| files.value.is_empty()) {
+            root.problem(line, "files", "must name at least one file or pattern");
+        }
+        let max_unpacked_bytes = root.count("max_unpacked_bytes").map_or(64 << 30, |count| count.value);
+        let mut checksums = BTreeMap::new();
+        root.table_at("checksums", |mut table| {
+            for (label, values) in table.all_strings() {
+                match values.value.as_slice() {
+                    [hash] if hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                        checksums.insert(label, hash.to_ascii_lowercase());
+                    }
+                    _ => table.problem(values.line, &label, "must be one SHA-256 of 64 hexadecimal digits"),
+                }
+            }
+        });
+        root.finish();
+        let files = files.map(|files| files.value).unwrap_or_default();
+        SourceConfig { file: file.to_owned(), name: name.value, title, origin, published_licence, how_to_get, format, files, max_unpacked_bytes, checksums }
+    })
+}
+
+/// Name of the file that speaks for the raw files beside it.
+pub const RIGHTS_FILE: &str = "source.toml";
+
+/// Parses `<raw>/<source>/source.toml` (SPEC section 10). A key that is missing stays unknown, and unknown is closed.
+pub fn parse_rights(file: &str, text: &str) -> Result<Rights, Problems> {
+    read_file(file, text, |mut root| {
+        let mut rights = Rights::unknown();
+        if let Some(snapshot) = root.string("snapshot") {
+            rights.snapshot = snapshot.value;
+        }
+        if let Some(licence) = root.string("licence") {
+            if licence.value != "unknown"
+                && let Err(error) = spdx::Expression::parse(&licence.value)
+            {
+                root.problem(licence.line, "licence", format!("`{}` is not an SPDX expression ({}); see spdx.org/licenses, or write \"unknown\"", licence.value, error.reason));
+            }
+            rights.licence = licence.value;
+        }
+        if let Some(access) = root.string("access") {
+            match access.value.as_str() {
+                "open" => rights.access = Access::Open,
+                "registered" => rights.access = Access::Registered,
+                "credentialed" => rights.access = Access::Credentialed,
+                "unknown" => {}
+                other => root.problem(access.line, "access", format!("`{other}` is not one of open, registered, credentialed, unknown")),
+            }
+        }
+        if let Some(egress) = root.string("llm_egress") {
+            match egress.value.as_str() {
+                "any" => rights.llm_egress = LlmEgress::Any,
+                "zdr" => rights.llm_egress = LlmEgress::Zdr,
+                "local" => rights.llm_egress = LlmEgress::Local,
+                "none" => {}
+                other => root.problem(egress.line, "llm_egress", format!("`{other}` is not one of any, zdr, local, none")),
+            }
+        }
+        root.finish();
+        rights
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn rights_are_unknown_until_somebody_says() {
+        assert_eq!(parse_rights("source.toml", "").unwrap(), Rights::unknown());
+        let rights = parse_rights("source.toml", "licence = 'CC-BY-4.0'\naccess = 'open'\nllm_egress = 'zdr'\nsnapshot = '2026'").unwrap();
+        assert_eq!((rights.access, rights.llm_egress), (Access::Open, LlmEgress::Zdr));
+        expect![[r#"
+            medqa/source.toml:1: licence: `free` is not an SPDX expression (unknown term); see spdx.org/licenses, or write "unknown"
+            medqa/source.toml:2: access: `everyone` is not one of open, registered, credentialed, unknown
+            medqa/source.toml:3: licens: unknown key; did you mean `licence`? (known: snapshot, licence, access, llm_egress)"#]]
+        .assert_eq(&parse_rights("medqa/source.toml", "licence = 'free'\naccess = 'everyone'\nlicens = 'x'").unwrap_err().to_string());
+    }
+}

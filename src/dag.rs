@@ -1,0 +1,327 @@
+//! From declared names to an ordered graph: unknown names, cycles, ports that do not fit.
+
+use crate::config::{InputRef, Limits, NodeConfig, PipelineConfig, Problem, Problems, SourceConfig, suggestion};
+use crate::stage::{Port, PortKind, Shape, StageDef};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A pipeline whose every name stands for something.
+#[derive(Debug)]
+pub struct Graph {
+    pub pipeline: String,
+    pub file: String,
+    /// Inputs come before the nodes that read them; ties are in name order.
+    pub nodes: Vec<Node>,
+    /// Index of the node whose records become cases.
+    pub cases: usize,
+    pub sources: BTreeMap<String, SourceConfig>,
+    pub optional_sources: BTreeSet<String>,
+    pub min_sources: u64,
+    pub shard_records: u64,
+    pub shard_bytes: u64,
+}
+
+/// A node with its stage, complete settings and resolved inputs.
+#[derive(Debug)]
+pub struct Node {
+    pub name: String,
+    pub stage: &'static StageDef,
+    pub settings: toml::Table,
+    pub source: Option<String>,
+    /// Input port → what it reads, in order.
+    pub inputs: BTreeMap<&'static str, Vec<Link>>,
+    /// Resource → path below `pipelines/`.
+    pub resources: BTreeMap<&'static str, String>,
+    pub limits: Limits,
+    pub optional: bool,
+}
+
+/// An output port of a node, by its index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub node: usize,
+    pub port: &'static str,
+}
+
+impl Node {
+    /// The nodes whose stream this one reads, in order.
+    pub fn stream_inputs(&self) -> impl Iterator<Item = usize> + '_ {
+        let port = self.stage.inputs.iter().find(|port| port.kind == PortKind::Records);
+        port.and_then(|port| self.inputs.get(port.name)).into_iter().flatten().map(|link| link.node)
+    }
+
+    /// Every node that this one reads.
+    pub fn all_inputs(&self) -> BTreeSet<usize> {
+        self.inputs.values().flatten().map(|link| link.node).collect()
+    }
+}
+
+impl std::fmt::Debug for StageDef {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+impl Graph {
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// A node and everything above it.
+    pub fn ancestors(&self, index: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::from([index]);
+        for candidate in (0..=index).rev() {
+            if found.contains(&candidate)
+                && let Some(node) = self.nodes.get(candidate)
+            {
+                found.extend(node.all_inputs());
+            }
+        }
+        found
+    }
+}
+
+/// Resolves a pipeline against the stages and sources there are.
+pub fn resolve(
+    config: &PipelineConfig,
+    stages: &'static [StageDef],
+    find_source: impl Fn(&str) -> Result<SourceConfig, String>,
+) -> Result<Graph, Problems> {
+    let mut resolver = Resolver { config, stages, problems: Problems::default() };
+    let mut sources = BTreeMap::new();
+    for (name, source) in &config.sources {
+        match find_source(name) {
+            Ok(found) => {
+                sources.insert(name.clone(), found);
+            }
+            Err(message) => resolver.problem(source.line, &format!("sources.{name}"), message),
+        }
+    }
+    let order = resolver.order();
+    let index: BTreeMap<&str, usize> = order.iter().enumerate().map(|(position, name)| (*name, position)).collect();
+    let mut nodes = Vec::with_capacity(order.len());
+    for name in &order {
+        let node = config.nodes.get(*name).and_then(|node| resolver.node(node, &index));
+        nodes.extend(node);
+    }
+    let cases = index.get(config.cases.value.as_str()).copied();
+    if cases.is_none() {
+        let known = suggestion(&config.cases.value, config.nodes.keys().map(String::as_str));
+        resolver.problem(config.cases.line, "cases", format!("no node `{}`{known}", config.cases.value));
+    }
+    let used: BTreeSet<&str> = config.nodes.values().filter_map(|node| node.source.as_ref()).map(|source| source.value.as_str()).collect();
+    for (name, source) in &config.sources {
+        if !used.contains(name.as_str()) {
+            resolver.problem(source.line, &format!("sources.{name}"), "no node reads it; give one `source = …`, or remove it".to_owned());
+        }
+    }
+    if config.min_sources > config.sources.len() as u64 {
+        resolver.problem(0, "min_sources", format!("is {} but there are {} sources", config.min_sources, config.sources.len()));
+    }
+    let graph = cases.map(|cases| Graph {
+        pipeline: config.name.clone(),
+        file: config.file.clone(),
+        nodes,
+        cases,
+        sources,
+        optional_sources: config.sources.iter().filter(|(_, source)| source.optional).map(|(name, _)| name.clone()).collect(),
+        min_sources: config.min_sources,
+        shard_records: config.shard_records,
+        shard_bytes: config.shard_bytes,
+    });
+    resolver.problems.into_result(graph)
+}
+
+struct Resolver<'a> {
+    config: &'a PipelineConfig,
+    stages: &'static [StageDef],
+    problems: Problems,
+}
+
+impl<'a> Resolver<'a> {
+    fn problem(&mut self, line: usize, key: &str, message: String) {
+        self.problems.0.push(Problem { file: self.config.file.clone(), line, key: key.to_owned(), message });
+    }
+
+    fn stage(&self, node: &NodeConfig) -> Option<&'static StageDef> {
+        self.stages.iter().find(|stage| stage.name == node.stage.value)
+    }
+
+    /// Names with inputs first, ties in name order; nodes on a cycle are reported and left out.
+    fn order(&mut self) -> Vec<&'a str> {
+        let config = self.config;
+        let mut order: Vec<&str> = Vec::new();
+        let mut waiting: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (name, node) in &config.nodes {
+            let inputs = node.inputs.values().flatten().map(|input| input.node.as_str());
+            waiting.insert(name, inputs.filter(|input| config.nodes.contains_key(*input)).collect());
+        }
+        while let Some(next) = waiting.iter().find(|(_, inputs)| inputs.iter().all(|input| order.contains(input))).map(|(name, _)| *name) {
+            waiting.remove(next);
+            order.push(next);
+        }
+        if !waiting.is_empty() {
+            // A walk from input to input among those left must come back to where it was.
+            let mut path: Vec<&str> = waiting.keys().take(1).copied().collect();
+            let cycle = loop {
+                let Some(next) = path.last().and_then(|last| waiting.get(last)).and_then(|inputs| inputs.iter().find(|input| waiting.contains_key(*input)).copied()) else {
+                    break path;
+                };
+                if let Some(start) = path.iter().position(|name| *name == next) {
+                    let mut cycle = path.split_off(start);
+                    cycle.push(next);
+                    break cycle;
+                }
+                path.push(next);
+            };
+            let line = cycle.first().and_then(|name| config.nodes.get(*name)).map_or(0, |node| node.line);
+            self.problem(line, "nodes", format!("these read each other in a circle: {}", cycle.join(" ← ")));
+        }
+        order
+    }
+
+    fn node(&mut self, config: &'a NodeConfig, index: &BTreeMap<&str, usize>) -> Option<Node> {
+        let key = |key: &str| format!("nodes.{}.{key}", config.name);
+        let Some(stage) = self.stage(config) else {
+            let known = suggestion(&config.stage.value, self.stages.iter().map(|stage| stage.name));
+            self.problem(config.stage.line, &key("stage"), format!("no stage `{}`{known}", config.stage.value));
+            return None;
+        };
+        self.check_source(config, stage);
+        let inputs = self.inputs(config, stage, index);
+        let settings = self.settings(config, stage);
+        let mut resources = BTreeMap::new();
+        for (name, path) in &config.resources {
+            match stage.resources.iter().find(|resource| resource.name == name) {
+                Some(resource) => drop(resources.insert(resource.name, path.value.clone())),
+                None => {
+                    let known = suggestion(name, stage.resources.iter().map(|resource| resource.name));
+                    self.problem(path.line, &key(&format!("resources.{name}")), format!("stage {} reads no such resource{known}", stage.name));
+                }
+            }
+        }
+        for resource in stage.resources.iter().filter(|resource| !config.resources.contains_key(resource.name)) {
+            let message = format!("is missing: stage {} needs {}", stage.name, resource.summary);
+            self.problem(config.line, &key(&format!("resources.{}", resource.name)), message);
+        }
+        Some(Node {
+            name: config.name.clone(),
+            stage,
+            settings: settings?,
+            source: config.source.as_ref().map(|source| source.value.clone()),
+            inputs,
+            resources,
+            limits: config.limits,
+            optional: config.optional,
+        })
+    }
+
+    fn check_source(&mut self, config: &NodeConfig, stage: &StageDef) {
+        let key = format!("nodes.{}.source", config.name);
+        match (&config.source, stage.shape) {
+            (None, Shape::Reader) => {
+                let known = suggestion("", self.config.sources.keys().map(String::as_str));
+                self.problem(config.line, &key, format!("is missing: {} is a reader{known}", stage.name));
+            }
+            (Some(source), Shape::Reader) if !self.config.sources.contains_key(&source.value) => {
+                let known = suggestion(&source.value, self.config.sources.keys().map(String::as_str));
+                self.problem(source.line, &key, format!("`{}` is not under [sources]{known}", source.value));
+            }
+            (Some(source), shape) if shape != Shape::Reader => {
+                self.problem(source.line, &key, format!("{} is a {} and reads no source", stage.name, shape.as_str()));
+            }
+            _ => {}
+        }
+    }
+
+    fn inputs(&mut self, config: &'a NodeConfig, stage: &'static StageDef, index: &BTreeMap<&str, usize>) -> BTreeMap<&'static str, Vec<Link>> {
+        let key = |key: &str| format!("nodes.{}.{key}", config.name);
+        let mut inputs: BTreeMap<&'static str, Vec<Link>> = BTreeMap::new();
+        for (name, references) in &config.inputs {
+            let line = references.first().map_or(config.line, |reference| reference.line);
+            let port = if name.is_empty() { stage.inputs.first() } else { stage.inputs.iter().find(|port| port.name == name) };
+            let Some(port) = port else {
+                let known = suggestion(name, stage.inputs.iter().map(|port| port.name));
+                let shown = if name.is_empty() { "input".to_owned() } else { format!("inputs.{name}") };
+                self.problem(line, &key(&shown), format!("stage {} has no such input{known}", stage.name));
+                continue;
+            };
+            if port.kind == PortKind::Side && references.len() > 1 {
+                self.problem(line, &key(&format!("inputs.{}", port.name)), "a side table comes from one node".to_owned());
+            }
+            let links = references.iter().filter_map(|reference| self.link(config, port, reference, index)).collect();
+            if inputs.insert(port.name, links).is_some() {
+                self.problem(line, &key("input"), format!("port {} is given twice, as `input` and under [inputs]", port.name));
+            }
+        }
+        for port in stage.inputs.iter().filter(|port| !port.optional && inputs.get(port.name).is_none_or(Vec::is_empty)) {
+            if !config.inputs.contains_key(port.name) && !(config.inputs.contains_key("") && stage.inputs.first().is_some_and(|first| first.name == port.name)) {
+                self.problem(config.line, &key(&format!("inputs.{}", port.name)), format!("is missing: stage {} reads `{}` there", stage.name, port.row.name));
+            }
+        }
+        inputs
+    }
+
+    fn link(&mut self, config: &NodeConfig, port: &Port, reference: &InputRef, index: &BTreeMap<&str, usize>) -> Option<Link> {
+        let key = format!("nodes.{}.inputs.{}", config.name, port.name);
+        let Some(other) = self.config.nodes.get(&reference.node) else {
+            let known = suggestion(&reference.node, self.config.nodes.keys().map(String::as_str));
+            self.problem(reference.line, &key, format!("no node `{}`{known}", reference.node));
+            return None;
+        };
+        // An unknown stage is reported where it is named, a cycle where it is found.
+        let (stage, node) = (self.stage(other)?, index.get(reference.node.as_str()).copied()?);
+        let output = match &reference.port {
+            None => stage.outputs.first(),
+            Some(name) => stage.outputs.iter().find(|output| output.name == name),
+        };
+        let Some(output) = output else {
+            let known = suggestion(reference.port.as_deref().unwrap_or_default(), stage.outputs.iter().map(|output| output.name));
+            self.problem(reference.line, &key, format!("stage {} has no such output{known}", stage.name));
+            return None;
+        };
+        if output.kind != port.kind || output.row.name != port.row.name {
+            let kind = |kind: PortKind| if kind == PortKind::Records { "records" } else { "a side table" };
+            let message = format!(
+                "does not fit: it takes {} of type `{}`, but {}.{} gives {} of type `{}`",
+                kind(port.kind), port.row.name, reference.node, output.name, kind(output.kind), output.row.name
+            );
+            self.problem(reference.line, &key, message);
+            return None;
+        }
+        Some(Link { node, port: output.name })
+    }
+
+    /// All settings of a node, defaults filled in.
+    fn settings(&mut self, config: &NodeConfig, stage: &StageDef) -> Option<toml::Table> {
+        let names = stage.settings.names();
+        let mut given = toml::Table::new();
+        let mut fits = true;
+        for (name, setting) in &config.settings {
+            let alone = toml::Table::from_iter([(name.clone(), setting.value.clone())]);
+            let message = if names.contains(name) {
+                (stage.settings.complete)(alone).err()
+            } else {
+                Some(format!("unknown setting{}", suggestion(name, names.iter().map(String::as_str))))
+            };
+            match message {
+                None => drop(given.insert(name.clone(), setting.value.clone())),
+                Some(message) => {
+                    fits = false;
+                    let key = format!("nodes.{}.settings.{name}", config.name);
+                    let file = if setting.line == 0 { "--set".to_owned() } else { self.config.file.clone() };
+                    self.problems.0.push(Problem { file, line: setting.line, key, message });
+                }
+            }
+        }
+        if !fits {
+            return None;
+        }
+        match (stage.settings.complete)(given) {
+            Ok(complete) => Some(complete),
+            Err(message) => {
+                self.problem(config.line, &format!("nodes.{}.settings", config.name), message);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What a run tells about itself. Consumers (terminal, log lines, run log) render it; the engine never prints.
+
+use crate::record::ledger::SourceCounts;
+use serde::Serialize;
+
+/// One thing that happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    BuildStarted { pipeline: String, jobs: usize },
+    SourceFound { source: String, n_files: usize, bytes: u64, access: &'static str, licence: String },
+    SourceAbsent { source: String },
+    /// Something a curator should know that does not stop the run.
+    Warning { message: String },
+    NodeFresh { node: String },
+    NodeAbsent { node: String, why: String },
+    NodeStarted { node: String, stage: &'static str, why: Vec<String> },
+    /// A reader divides its files, or a table stage decides.
+    NodePhase { node: String, phase: &'static str },
+    ShardsPlanned { node: String, n_shards: u32, n_done: u32 },
+    ShardFinished { node: String, index: u32, rows: u64, n_shards: u32 },
+    NodeFinished { node: String, counts: SourceCounts, n_shards: u32, bytes: u64 },
+    NodeFailed { node: String, error: String },
+    BuildFinished { n_run: usize, n_fresh: usize, n_quarantined: u64 },
+    Interrupted,
+}
+
+/// Takes events; called from one thread at a time.
+pub trait EventSink: Send {
+    fn take(&mut self, event: &Event);
+}
+
+impl EventSink for () {
+    fn take(&mut self, _: &Event) {}
+}
+
+impl EventSink for Vec<Event> {
+    fn take(&mut self, event: &Event) {
+        self.push(event.clone());
+    }
+}

@@ -1,0 +1,62 @@
+//! Exit codes and the errors that decide them.
+
+use std::fmt;
+
+/// What the process returns (SPEC section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    Done = 0,
+    Internal = 1,
+    Usage = 2,
+    Input = 3,
+    Quarantine = 4,
+    Verification = 5,
+    Interrupted = 130,
+}
+
+/// An error whose kind decides the exit code. Any other error is internal.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// A pipeline, source or argument is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// Raw data is missing, broken or lost too much.
+    #[error("{0}")]
+    Input(String),
+    /// A release does not verify or may not be made.
+    #[error("{0}")]
+    Verification(String),
+    /// Ctrl-C or SIGTERM; finished shards are kept.
+    #[error("interrupted; finished shards are kept, run the same command again to go on")]
+    Interrupted,
+}
+
+pub fn usage(message: impl fmt::Display) -> anyhow::Error {
+    Fault::Usage(message.to_string()).into()
+}
+
+pub fn input(message: impl fmt::Display) -> anyhow::Error {
+    Fault::Input(message.to_string()).into()
+}
+
+pub fn verification(message: impl fmt::Display) -> anyhow::Error {
+    Fault::Verification(message.to_string()).into()
+}
+
+/// The exit code of an error: that of the first [`Fault`] in its chain.
+pub fn code_of(error: &anyhow::Error) -> Code {
+    for cause in error.chain() {
+        if let Some(fault) = cause.downcast_ref::<Fault>() {
+            return match fault {
+                Fault::Usage(_) => Code::Usage,
+                Fault::Input(_) => Code::Input,
+                Fault::Verification(_) => Code::Verification,
+                Fault::Interrupted => Code::Interrupted,
+            };
+        }
+        if cause.downcast_ref::<crate::config::Problems>().is_some() {
+            return Code::Usage;
+        }
+    }
+    Code::Internal
+}

@@ -1,0 +1,16 @@
+//! casemill turns raw medical sources into frozen, hashed, versioned benchmark releases.
+//!
+//! See ARCHITECTURE.md for the code map and the invariants.
+
+pub mod config;
+pub mod dag;
+pub mod engine;
+pub mod env;
+pub mod error;
+pub mod record;
+pub mod release;
+pub mod report;
+pub mod source;
+pub mod stage;
+pub mod store;
+pub mod text;

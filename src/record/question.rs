@@ -1,0 +1,85 @@
+//! Exam questions: as read, and with their canonical answer.
+
+use super::{Provenance, Record, RecordId, Row};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One answer option, in the order of its key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerOption {
+    /// `A`, `B`, …
+    pub key: String,
+    /// Raw text.
+    pub text: String,
+}
+
+/// A multiple-choice question as its source has it; texts are raw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    pub record_id: RecordId,
+    pub provenance: Provenance,
+    /// Vignette and question in one text.
+    pub stem: String,
+    pub options: Vec<AnswerOption>,
+    pub answer_key: String,
+    /// Text of the keyed option.
+    pub answer_text: String,
+    /// `step1` or `step2&3` in MedQA.
+    pub exam: Option<String>,
+    /// Things a reader should know; fixed words.
+    pub flags: Vec<String>,
+}
+
+impl Row for Question {
+    const NAME: &'static str = "question";
+    const TITLE: &'static str = "An exam question as its source has it.";
+}
+
+impl Record for Question {
+    fn record_id(&self) -> &RecordId {
+        &self.record_id
+    }
+
+    fn set_record_id(&mut self, id: RecordId) {
+        self.record_id = id;
+    }
+
+    fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+}
+
+/// A question with the canonical form of its keyed answer (MedRoundsQA, B.4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AnsweredQuestion {
+    pub record_id: RecordId,
+    pub provenance: Provenance,
+    pub stem: String,
+    pub options: Vec<AnswerOption>,
+    pub answer_key: String,
+    /// Raw text of the keyed option.
+    pub answer_text: String,
+    /// Canonical form of `answer_text`.
+    pub ground_truth_diagnosis: String,
+    pub exam: Option<String>,
+    pub flags: Vec<String>,
+}
+
+impl Row for AnsweredQuestion {
+    const NAME: &'static str = "answered_question";
+    const TITLE: &'static str = "An exam question with the canonical form of its keyed answer.";
+}
+
+impl Record for AnsweredQuestion {
+    fn record_id(&self) -> &RecordId {
+        &self.record_id
+    }
+
+    fn set_record_id(&mut self, id: RecordId) {
+        self.record_id = id;
+    }
+
+    fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+}

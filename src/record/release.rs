@@ -1,0 +1,99 @@
+//! Rows of the tables that every release has, whatever its pipeline.
+
+use super::ledger::Exit;
+use super::slots::{Grounding, Slot};
+use super::{Access, Hash, Row};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One value of one slot. Key: `case_id`, `slot`, `ordinal`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SlotRow {
+    pub case_id: String,
+    pub slot: Slot,
+    /// From 0, in text order.
+    pub ordinal: u32,
+    pub value: String,
+    pub text_id: String,
+    /// In Unicode scalar values of the text.
+    pub start: u32,
+    /// Exclusive.
+    pub end: u32,
+    pub grounding: Grounding,
+}
+
+impl Row for SlotRow {
+    const NAME: &'static str = "slot";
+    const TITLE: &'static str = "One value of one slot of a case.";
+}
+
+/// A text that spans point into. Key: `case_id`, `text_id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TextRow {
+    pub case_id: String,
+    pub text_id: String,
+    /// The original characters, unchanged.
+    pub text: String,
+}
+
+impl Row for TextRow {
+    const NAME: &'static str = "text";
+    const TITLE: &'static str = "A text that spans point into.";
+}
+
+/// Where a case came from. Key: `case_id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvenanceRow {
+    pub case_id: String,
+    pub source: String,
+    pub file: String,
+    pub line: u64,
+    pub raw_sha256: Hash,
+    pub snapshot: String,
+    pub licence: String,
+    pub access: Access,
+    /// Places (`file:line`) of removed duplicates that this case stands for, sorted.
+    pub also_from: Vec<String>,
+}
+
+impl Row for ProvenanceRow {
+    const NAME: &'static str = "provenance";
+    const TITLE: &'static str = "Where a case came from.";
+}
+
+/// A record that did not become a case. Key: `case_id`, `node`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseLedgerRow {
+    /// The id the record would have had as a case.
+    pub case_id: String,
+    pub source: String,
+    pub node: String,
+    pub exit: Exit,
+    pub reason: String,
+    /// The number or text that decided; null for sources that may not be quoted.
+    pub detail: Option<String>,
+    pub file: String,
+    pub line: u64,
+    pub raw_sha256: Hash,
+}
+
+impl Row for ReleaseLedgerRow {
+    const NAME: &'static str = "release_ledger";
+    const TITLE: &'static str = "A record that did not become a case, where and why.";
+}
+
+/// Something that waits for a person. Key: `case_id`, `node`, `reason`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseReviewRow {
+    pub case_id: String,
+    pub node: String,
+    pub reason: String,
+    pub detail: String,
+    /// Case ids of the other records that take part, sorted.
+    pub related: Vec<String>,
+}
+
+impl Row for ReleaseReviewRow {
+    const NAME: &'static str = "release_review";
+    const TITLE: &'static str = "Something about a case that waits for a person's decision.";
+}

@@ -1,0 +1,105 @@
+//! From the last record of a pipeline to the rows of its case.
+
+use crate::record::release::{SlotRow, TextRow};
+use crate::record::slots::{MedroundsCase, SlotRecord};
+use crate::record::{Hash, Provenance, Record, RecordId, RowType, from_batch};
+use anyhow::Context;
+use arrow::array::RecordBatch;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The rows of one case. `case` is a row of the pipeline's case type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseRows {
+    pub case: Value,
+    pub slots: Vec<SlotRow>,
+    pub texts: Vec<TextRow>,
+}
+
+/// A record type that can become a case.
+pub struct CaseType {
+    /// Type of the records of the pipeline's last node.
+    pub record: &'static str,
+    /// Type of the rows of `cases/*.parquet`.
+    pub case: RowType,
+    pub convert: fn(&RecordBatch, &CaseContext<'_>) -> anyhow::Result<Vec<ConvertedCase>>,
+}
+
+pub struct ConvertedCase {
+    pub record_id: RecordId,
+    pub provenance: Provenance,
+    pub rows: CaseRows,
+}
+
+/// What a case needs beyond its record.
+pub struct CaseContext<'a> {
+    pub pipeline: &'a str,
+    /// Reasons for which records wait for a person.
+    pub review: &'a BTreeMap<RecordId, Vec<String>>,
+}
+
+/// Every record type that can become a case.
+pub const CASE_TYPES: &[CaseType] =
+    &[CaseType { record: "slot_record", case: RowType::of::<MedroundsCase>(), convert: convert_slot_records }];
+
+fn convert_slot_records(batch: &RecordBatch, context: &CaseContext<'_>) -> anyhow::Result<Vec<ConvertedCase>> {
+    from_batch::<SlotRecord>(batch)?.into_iter().map(|record| convert_slot_record(record, context)).collect()
+}
+
+fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow::Result<ConvertedCase> {
+    let case_id = record.record_id.case_id(context.pipeline);
+    let mut ordinals: BTreeMap<_, u32> = BTreeMap::new();
+    let mut slots = Vec::with_capacity(record.slots.len());
+    for value in &record.slots {
+        let ordinal = ordinals.entry(value.slot).or_default();
+        slots.push(SlotRow {
+            case_id: case_id.clone(),
+            slot: value.slot,
+            ordinal: *ordinal,
+            value: value.value.clone(),
+            text_id: value.span.text_id.clone(),
+            start: value.span.start,
+            end: value.span.end,
+            grounding: value.grounding,
+        });
+        *ordinal += 1;
+    }
+    let (start, end) = (record.question.start as usize, record.question.end as usize);
+    let question: String = record.stem.chars().skip(start).take(end.saturating_sub(start)).collect();
+    let mut flags = record.flags.clone();
+    let review = context.review.get(record.record_id()).map(Vec::as_slice).unwrap_or_default();
+    flags.extend_from_slice(review);
+    flags.sort_unstable();
+    flags.dedup();
+    let mut case = MedroundsCase {
+        case_id: case_id.clone(),
+        parent_id: None,
+        source: record.provenance.source.clone(),
+        licence: record.provenance.rights.licence.clone(),
+        access: record.provenance.rights.access,
+        question,
+        options: record.options,
+        answer_key: record.answer_key,
+        answer_text: record.answer_text,
+        ground_truth_diagnosis: record.ground_truth_diagnosis,
+        exam: record.exam,
+        extractor: record.extractor,
+        flags,
+        review_state: if review.is_empty() { "none" } else { "pending" }.to_owned(),
+        case_hash: String::new(),
+    };
+    let texts = vec![TextRow { case_id, text_id: crate::stage::extract_slots::STEM.to_owned(), text: record.stem }];
+    case.case_hash = case_hash(&serde_json::to_value(&case)?, &slots, &texts)?.to_string();
+    let rows = CaseRows { case: serde_json::to_value(case)?, slots, texts };
+    Ok(ConvertedCase { record_id: record.record_id, provenance: record.provenance, rows })
+}
+
+/// SHA-256 of the canonical JSON of a case: its row without `case_hash` and `review_state`, its slots and
+/// its texts. File, line, raw hash and snapshot stand in `provenance.parquet` and are not in it.
+pub fn case_hash(case: &Value, slots: &[SlotRow], texts: &[TextRow]) -> anyhow::Result<Hash> {
+    let mut case = case.as_object().context("a case is an object")?.clone();
+    case.remove("case_hash");
+    case.remove("review_state");
+    Hash::of_json(&json!({"case": case, "slots": slots, "texts": texts}))
+}

@@ -1,0 +1,516 @@
+//! `casemill freeze`: a committed build becomes a release.
+
+use super::case::{CASE_TYPES, CaseContext, CaseRows, CaseType};
+use super::licence::{Profile, not_redistributable};
+use super::manifest::{MANIFEST, Manifest, ManifestCounts, ManifestFile, ManifestNode, ManifestSource, RELEASE_FORMAT, RawManifestFile, SUMS, sums};
+use super::merkle;
+use super::spill::Spill;
+use crate::engine::stream::Upstream;
+use crate::engine::{NodePlan, Session, State};
+use crate::error::{input, usage, verification};
+use crate::record::ledger::{Counts, DuplicateRow, LedgerRow, ReviewRow, SourceCounts, total_counts};
+use crate::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
+use crate::record::{Access, Hash, RecordId, Row, RowType, arrow_schema, from_batch, to_batch, to_batch_as};
+use crate::stage::PortKind;
+use crate::store::manifest::to_json;
+use crate::store::parquet::TableWriter;
+use crate::store::{fs, raw, shard};
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+pub struct FreezeOptions {
+    pub version: String,
+    /// The folder that releases are in.
+    pub out: PathBuf,
+    pub profile: Profile,
+    /// Freeze although records are in quarantine.
+    pub allow_quarantine: bool,
+    /// `YYYY-MM-DD`
+    pub date: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct FreezeSummary {
+    pub folder: PathBuf,
+    pub n_cases: u64,
+    pub n_files: usize,
+    pub bytes: u64,
+    pub content_hash: Hash,
+    /// The version was there, with the same bytes.
+    pub existed: bool,
+    pub redistributable: bool,
+    pub not_redistributable_because: Vec<String>,
+}
+
+/// Row types of the tables in a release, by file: for `verify` too.
+pub const TABLES: &[(&str, RowType)] = &[
+    ("slots.parquet", RowType::of::<SlotRow>()),
+    ("texts.parquet", RowType::of::<TextRow>()),
+    ("ledger.parquet", RowType::of::<ReleaseLedgerRow>()),
+    ("review.parquet", RowType::of::<ReleaseReviewRow>()),
+    ("provenance.parquet", RowType::of::<ProvenanceRow>()),
+];
+
+/// Writes a release, or finds that it is there with the same bytes.
+pub fn freeze(session: &Session, options: &FreezeOptions) -> anyhow::Result<FreezeSummary> {
+    check_version(&options.version)?;
+    if session.limit.is_some() {
+        return Err(usage("a build made with --limit is a trial and cannot be frozen"));
+    }
+    let plans = session.plan()?;
+    let wanted = session.graph.ancestors(session.graph.cases);
+    check_fresh(session, &plans, &wanted)?;
+    check_raw(session)?;
+    check_quarantine(session, &plans, &wanted, options)?;
+
+    let target = options.out.join(format!("{}-{}", session.graph.pipeline, options.version));
+    fs::create_dir(&options.out)?;
+    let temporary = fs::temporary_beside(&target);
+    fs::create_dir(&temporary)?;
+    let writer = ReleaseWriter { session, plans: &plans, wanted: &wanted, options, folder: &temporary };
+    let result = writer.write().and_then(|(manifest, files)| settle(&temporary, &target, &manifest, &files));
+    if temporary.is_dir() {
+        fs::remove_dir(&temporary)?;
+    }
+    result
+}
+
+/// `0.1.0`, `2026-11`: a name that is one folder.
+fn check_version(version: &str) -> anyhow::Result<()> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
+    if version.is_empty() || version.starts_with('.') || !version.chars().all(fits) {
+        return Err(usage(format!("--version {version}: use letters, digits, `.`, `-`, `_` and `+`, for example 1.0.0")));
+    }
+    Ok(())
+}
+
+fn check_fresh(session: &Session, plans: &[NodePlan], wanted: &BTreeSet<usize>) -> anyhow::Result<()> {
+    let mut waiting = Vec::new();
+    for (index, plan) in plans.iter().enumerate() {
+        if wanted.contains(&index) && !matches!(plan.state, State::Fresh | State::Absent) {
+            waiting.push(format!("{} is {} ({})", session.node(index)?.name, plan.state.as_str(), plan.why.join(", ")));
+        }
+    }
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    Err(usage(format!("there is no finished build to freeze: {}; run casemill build {} first", waiting.join("; "), session.graph.pipeline)))
+}
+
+/// Raw files are read once more: a cached hash is not proof enough for a release.
+fn check_raw(session: &Session) -> anyhow::Result<()> {
+    for source in session.sources.values() {
+        for file in source.raw.files.iter().chain(&source.rights_file) {
+            let (sha256, _) = raw::hash_file(&session.workspace.raw.join(&file.path)).map_err(|error| input(format!("cannot read {}: {error:#}", file.path)))?;
+            if sha256 != file.sha256 {
+                return Err(verification(format!("{} changed since the build, although its size and time did not; touch it and build again", file.path)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_quarantine(session: &Session, plans: &[NodePlan], wanted: &BTreeSet<usize>, options: &FreezeOptions) -> anyhow::Result<()> {
+    let mut waiting = Vec::new();
+    for (index, plan) in plans.iter().enumerate().filter(|(index, _)| wanted.contains(index)) {
+        let Some(manifest) = &plan.manifest else { continue };
+        let counts = total_counts(&manifest.counts);
+        if counts.n_quarantined() > 0 {
+            let reasons: Vec<String> = counts.quarantined.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+            waiting.push(format!("node {}: {}", session.node(index)?.name, reasons.join(", ")));
+        }
+    }
+    if waiting.is_empty() || options.allow_quarantine {
+        return Ok(());
+    }
+    Err(verification(format!(
+        "records are in quarantine, undecided: {}; repair the input, or freeze without them by --allow-quarantine (they stay listed in ledger.parquet)",
+        waiting.join("; ")
+    )))
+}
+
+/// Gives the folder its name, or compares it with what is there.
+fn settle(temporary: &Path, target: &Path, manifest: &Manifest, files: &[ManifestFile]) -> anyhow::Result<FreezeSummary> {
+    let mut summary = FreezeSummary {
+        folder: target.to_owned(),
+        n_cases: manifest.n_cases,
+        n_files: files.len(),
+        bytes: files.iter().map(|file| file.bytes).sum(),
+        content_hash: manifest.content_hash.clone(),
+        existed: false,
+        redistributable: manifest.redistributable,
+        not_redistributable_because: manifest.not_redistributable_because.clone(),
+    };
+    if target.exists() {
+        let differing = differing_files(temporary, target)?;
+        if !differing.is_empty() {
+            return Err(verification(format!(
+                "{} exists and differs in {}; a release is never overwritten: choose another --version",
+                target.display(),
+                differing.join(", ")
+            )));
+        }
+        summary.existed = true;
+        return Ok(summary);
+    }
+    fs::commit_dir(temporary, target)?;
+    Ok(summary)
+}
+
+fn differing_files(one: &Path, other: &Path) -> anyhow::Result<Vec<String>> {
+    let (mine, theirs) = (walk(one)?, walk(other)?);
+    let names: BTreeSet<&String> = mine.iter().chain(&theirs).collect();
+    let mut differing = Vec::new();
+    for name in names {
+        let same = mine.contains(name) && theirs.contains(name) && raw::hash_file(&one.join(name))? == raw::hash_file(&other.join(name))?;
+        if !same {
+            differing.push(name.clone());
+        }
+    }
+    Ok(differing)
+}
+
+/// Every file below a folder, as sorted paths with forward slashes. Links are not followed.
+pub fn walk(folder: &Path) -> anyhow::Result<Vec<String>> {
+    fn visit(folder: &Path, prefix: &str, found: &mut Vec<String>) -> anyhow::Result<()> {
+        for name in fs::list(folder)? {
+            let path = folder.join(&name);
+            let shown = format!("{prefix}{name}");
+            let kind = std::fs::symlink_metadata(&path).with_context(|| format!("reading {}", path.display()))?.file_type();
+            if kind.is_dir() {
+                visit(&path, &format!("{shown}/"), found)?;
+            } else {
+                found.push(shown);
+            }
+        }
+        Ok(())
+    }
+    let mut found = Vec::new();
+    visit(folder, "", &mut found)?;
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// A case on its way to the sorted tables.
+#[derive(Serialize, Deserialize)]
+struct SpilledCase {
+    rows: CaseRows,
+    provenance: ProvenanceRow,
+}
+
+struct ReleaseWriter<'a> {
+    session: &'a Session,
+    plans: &'a [NodePlan],
+    wanted: &'a BTreeSet<usize>,
+    options: &'a FreezeOptions,
+    folder: &'a Path,
+}
+
+impl ReleaseWriter<'_> {
+    fn write(&self) -> anyhow::Result<(Manifest, Vec<ManifestFile>)> {
+        let graph = &self.session.graph;
+        let record = self.session.node(graph.cases)?.stage.outputs.first().context("a stage without output")?.row.name;
+        let case_type = CASE_TYPES.iter().find(|case_type| case_type.record == record);
+        let case_type = case_type.ok_or_else(|| usage(format!("{}: cases: records of type `{record}` cannot become cases", graph.file)))?;
+        let mut rows: BTreeMap<String, u64> = BTreeMap::new();
+
+        let (content_hash, n_cases, refused) = self.write_cases(case_type, &mut rows)?;
+        if n_cases == 0 {
+            return Err(verification(format!("no case may be in a release of profile {}: {}", self.options.profile.as_str(), show_refused(&refused))));
+        }
+        rows.insert("ledger.parquet".to_owned(), self.write_ledger()?);
+        rows.insert("review.parquet".to_owned(), self.write_review()?);
+        fs::create_dir(&self.folder.join("schemas"))?;
+        for row_type in TABLES.iter().map(|(_, row_type)| row_type).chain([&case_type.case]) {
+            fs::write_new(&self.folder.join("schemas").join(row_type.file_name()), &to_json(&(row_type.json_schema)())?)?;
+        }
+        fs::sync_dir(&self.folder.join("schemas"))?;
+        fs::sync_dir(&self.folder.join("cases"))?;
+
+        let mut files = Vec::new();
+        for path in walk(self.folder)? {
+            let (sha256, bytes) = raw::hash_file(&self.folder.join(&path))?;
+            files.push(ManifestFile { rows: rows.get(&path).copied(), path, sha256, bytes });
+        }
+        let manifest = self.manifest(content_hash, n_cases, refused, files)?;
+        let text = to_json(&manifest)?;
+        fs::write_new(&self.folder.join(MANIFEST), &text)?;
+        let manifest_hash = Hash::of(&text);
+        let listed = manifest.files.iter().map(|file| (file.path.as_str(), &file.sha256)).chain([(MANIFEST, &manifest_hash)]);
+        fs::write_new(&self.folder.join(SUMS), sums(listed).as_bytes())?;
+        let mut files = manifest.files.clone();
+        files.push(ManifestFile { path: MANIFEST.to_owned(), sha256: manifest_hash, bytes: text.len() as u64, rows: None });
+        Ok((manifest, files))
+    }
+
+    /// `cases/*.parquet`, `slots.parquet`, `texts.parquet`, `provenance.parquet`, all sorted by case id.
+    fn write_cases(&self, case_type: &CaseType, rows: &mut BTreeMap<String, u64>) -> anyhow::Result<(Hash, u64, SourceCounts)> {
+        let graph = &self.session.graph;
+        let upstream = Upstream { session: self.session, plans: self.plans };
+        let manifest = self.plans.get(graph.cases).and_then(|plan| plan.manifest.as_ref()).context("the cases are not built")?;
+        let n_records = total_counts(&manifest.counts).kept;
+        let review = self.review_reasons()?;
+        let also_from = self.duplicates()?;
+        let context = CaseContext { pipeline: &graph.pipeline, review: &review };
+        let mut spill = Spill::<SpilledCase>::create(&self.folder.join("tmp-cases"), n_records)?;
+        let mut refused = SourceCounts::new();
+        for index in 0..manifest.n_stream_shards {
+            for case in (case_type.convert)(&upstream.read_stream(graph.cases, index, None)?, &context)? {
+                let provenance = case.provenance;
+                let counts: &mut Counts = refused.entry(provenance.source.clone()).or_default();
+                counts.n_in += 1;
+                if let Some(reason) = self.options.profile.refusal(&provenance.rights) {
+                    counts.exit(crate::record::ledger::Exit::Dropped, reason);
+                    continue;
+                }
+                counts.kept += 1;
+                let case_id = case.record_id.case_id(&graph.pipeline);
+                let provenance = ProvenanceRow {
+                    case_id: case_id.clone(),
+                    source: provenance.source,
+                    file: provenance.file,
+                    line: provenance.line,
+                    raw_sha256: provenance.raw_sha256,
+                    snapshot: provenance.rights.snapshot,
+                    licence: provenance.rights.licence,
+                    access: provenance.rights.access,
+                    also_from: also_from.get(&case.record_id).cloned().unwrap_or_default(),
+                };
+                spill.push(&case_id, "", &SpilledCase { rows: case.rows, provenance })?;
+            }
+        }
+        fs::create_dir(&self.folder.join("cases"))?;
+        let mut tables = CaseTables::create(self.folder)?;
+        let case_schema = (case_type.case.arrow_schema)()?;
+        let mut leaves: Vec<[u8; 32]> = Vec::new();
+        let (mut n_cases, mut n_files) = (0u64, 0u32);
+        let mut last = String::new();
+        spill.drain(|cases| {
+            if cases.is_empty() {
+                return Ok(());
+            }
+            for case in &cases {
+                let id = &case.provenance.case_id;
+                ensure!(*id != last, "two records have the case id {id}");
+                last.clone_from(id);
+                let hash: Hash = serde_json::from_value(case.rows.case.get("case_hash").cloned().unwrap_or_default())?;
+                leaves.push(hash.to_bytes().context("a case hash is 32 bytes")?);
+            }
+            let batch = to_batch_as(&cases.iter().map(|case| &case.rows.case).collect::<Vec<_>>(), &case_schema)?;
+            let name = format!("cases/part-{n_files:05}.parquet");
+            crate::store::parquet::write_new(&self.folder.join(&name), &batch)?;
+            rows.insert(name, cases.len() as u64);
+            n_cases += cases.len() as u64;
+            n_files += 1;
+            tables.write(cases)
+        })?;
+        rows.extend(tables.close()?);
+        leaves.sort_unstable();
+        Ok((merkle::root(&leaves), n_cases, refused))
+    }
+
+    /// Rows of one side row type over all nodes that went into the cases, with their node.
+    fn for_each_side<R: Row>(&self, mut visit: impl FnMut(&str, R) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let upstream = Upstream { session: self.session, plans: self.plans };
+        for index in self.wanted {
+            if self.plans.get(*index).is_none_or(|plan| plan.manifest.is_none()) {
+                continue;
+            }
+            let node = self.session.node(*index)?;
+            for port in node.stage.outputs.iter().filter(|port| port.kind == PortKind::Side && port.row.name == R::NAME) {
+                upstream.for_each_side(*index, port.name, |batch| {
+                    from_batch::<R>(&batch)?.into_iter().try_for_each(|row| visit(&node.name, row))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn review_reasons(&self) -> anyhow::Result<BTreeMap<RecordId, Vec<String>>> {
+        let mut reasons: BTreeMap<RecordId, Vec<String>> = BTreeMap::new();
+        self.for_each_side::<ReviewRow>(|_, row| {
+            reasons.entry(row.record_id).or_default().push(row.reason);
+            Ok(())
+        })?;
+        Ok(reasons)
+    }
+
+    /// Survivor → places of the records it stands for, those of removed survivors included.
+    fn duplicates(&self) -> anyhow::Result<BTreeMap<RecordId, Vec<String>>> {
+        let mut places: BTreeMap<RecordId, Vec<String>> = BTreeMap::new();
+        self.for_each_side::<DuplicateRow>(|_, row| {
+            let mut moved = places.remove(&row.removed_id).unwrap_or_default();
+            moved.push(row.removed_from);
+            places.entry(row.record_id).or_default().append(&mut moved);
+            Ok(())
+        })?;
+        places.values_mut().for_each(|list| list.sort_unstable());
+        Ok(places)
+    }
+
+    fn write_ledger(&self) -> anyhow::Result<u64> {
+        let n_rows: u64 = self.manifests().map(|(_, manifest, _)| { let counts = total_counts(&manifest.counts); counts.n_dropped() + counts.n_quarantined() }).sum();
+        let mut spill = Spill::<ReleaseLedgerRow>::create(&self.folder.join("tmp-ledger"), n_rows)?;
+        for (position, manifest, folder) in self.manifests() {
+            for index in 0..manifest.shards.len() {
+                let path = shard::shard_dir(folder, u32::try_from(index)?).join(shard::LEDGER);
+                if !path.is_file() {
+                    continue;
+                }
+                for row in from_batch::<LedgerRow>(&crate::store::parquet::read(&path)?)? {
+                    let row = self.release_ledger_row(row);
+                    spill.push(&row.case_id.clone(), &format!("{position:05}"), &row)?;
+                }
+            }
+        }
+        self.write_table("ledger.parquet", spill)
+    }
+
+    fn release_ledger_row(&self, row: LedgerRow) -> ReleaseLedgerRow {
+        let rights = self.session.sources.get(&row.source).map(|source| &source.raw.rights);
+        // The text that decided is a quotation: it goes only where the records themselves may go.
+        let quotable = rights.is_some_and(|rights| self.options.profile.refusal(rights).is_none());
+        ReleaseLedgerRow {
+            case_id: row.record_id.case_id(&self.session.graph.pipeline),
+            source: row.source,
+            node: row.node,
+            exit: row.exit,
+            reason: row.reason,
+            detail: quotable.then_some(row.detail),
+            file: row.file,
+            line: row.line,
+            raw_sha256: row.raw_sha256,
+        }
+    }
+
+    fn write_review(&self) -> anyhow::Result<u64> {
+        let pipeline = &self.session.graph.pipeline;
+        let n_rows = self.session.graph.nodes.len() as u64;
+        let mut spill = Spill::<ReleaseReviewRow>::create(&self.folder.join("tmp-review"), n_rows)?;
+        self.for_each_side::<ReviewRow>(|node, row| {
+            let case_id = row.record_id.case_id(pipeline);
+            let mut related: Vec<String> = row.related.iter().map(|id| id.case_id(pipeline)).collect();
+            related.sort_unstable();
+            let order = format!("{node} {}", row.reason);
+            spill.push(&case_id, &order, &ReleaseReviewRow { case_id: case_id.clone(), node: node.to_owned(), reason: row.reason, detail: row.detail, related })
+        })?;
+        self.write_table("review.parquet", spill)
+    }
+
+    fn write_table<R: Row>(&self, name: &str, spill: Spill<R>) -> anyhow::Result<u64> {
+        let mut writer = TableWriter::create(&self.folder.join(name), &arrow_schema::<R>()?)?;
+        spill.drain(|rows| if rows.is_empty() { Ok(()) } else { writer.write(&to_batch(&rows)?) })?;
+        writer.close()
+    }
+
+    /// The committed nodes that went into the cases: position, manifest, folder.
+    fn manifests(&self) -> impl Iterator<Item = (usize, &crate::store::manifest::StageManifest, &PathBuf)> {
+        self.wanted.iter().filter_map(|index| {
+            let plan = self.plans.get(*index)?;
+            Some((*index, plan.manifest.as_deref()?, plan.build_dir.as_ref()?))
+        })
+    }
+
+    fn manifest(&self, content_hash: Hash, n_cases: u64, refused: SourceCounts, files: Vec<ManifestFile>) -> anyhow::Result<Manifest> {
+        let graph = &self.session.graph;
+        let mut settings = Vec::new();
+        let mut nodes = Vec::new();
+        for (_, manifest, _) in self.manifests() {
+            let components = &manifest.components;
+            settings.push((&manifest.node, &components.stage, components.revision, &components.settings, &components.resources));
+            nodes.push(ManifestNode {
+                node: manifest.node.clone(),
+                stage: components.stage.clone(),
+                revision: components.revision,
+                fingerprint: manifest.fingerprint.clone(),
+                by_source: manifest.counts.iter().map(|(source, counts)| ManifestCounts::new(source, counts)).collect(),
+            });
+        }
+        let settings_hash = Hash::of_json(&settings)?;
+        if refused.values().any(|counts| counts.n_dropped() > 0) {
+            let by_source = refused.iter().map(|(source, counts)| ManifestCounts::new(source, counts)).collect();
+            let fingerprint = Hash::of_json(&self.options.profile)?;
+            nodes.push(ManifestNode { node: "freeze".to_owned(), stage: "freeze".to_owned(), revision: 1, fingerprint, by_source });
+        }
+        let mut because = Vec::new();
+        let mut sources = Vec::new();
+        for name in graph.sources.keys() {
+            let Some(found) = self.session.sources.get(name) else {
+                sources.push(ManifestSource { name: name.clone(), absent: true, snapshot: "unknown".to_owned(), licence: "unknown".to_owned(), access: Access::Unknown, files: Vec::new() });
+                continue;
+            };
+            let rights = &found.raw.rights;
+            if refused.get(name).is_some_and(|counts| counts.kept > 0) {
+                because.extend(not_redistributable(name, rights));
+            }
+            let files = found.raw.files.iter().map(|file| RawManifestFile { path: file.path.clone(), sha256: file.sha256.clone(), bytes: file.bytes });
+            sources.push(ManifestSource { name: name.clone(), absent: false, snapshot: rights.snapshot.clone(), licence: rights.licence.clone(), access: rights.access, files: files.collect() });
+        }
+        Ok(Manifest {
+            format: RELEASE_FORMAT,
+            pipeline: graph.pipeline.clone(),
+            version: self.options.version.clone(),
+            date: self.options.date.clone(),
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            settings_hash,
+            profile: self.options.profile,
+            redistributable: because.is_empty(),
+            not_redistributable_because: because,
+            sources,
+            nodes,
+            models: Vec::new(),
+            prompts: Vec::new(),
+            n_cases,
+            files,
+            content_hash,
+        })
+    }
+}
+
+fn show_refused(refused: &SourceCounts) -> String {
+    let lines = refused.iter().map(|(source, counts)| format!("source {source}: {}", crate::engine::run::show_reasons(counts)));
+    let text = lines.collect::<Vec<_>>().join("; ");
+    if text.is_empty() { "the build has none".to_owned() } else { text }
+}
+
+/// The tables that are written along with the cases.
+struct CaseTables {
+    slots: TableWriter,
+    texts: TableWriter,
+    provenance: TableWriter,
+}
+
+impl CaseTables {
+    fn create(folder: &Path) -> anyhow::Result<Self> {
+        Ok(Self {
+            slots: TableWriter::create(&folder.join("slots.parquet"), &arrow_schema::<SlotRow>()?)?,
+            texts: TableWriter::create(&folder.join("texts.parquet"), &arrow_schema::<TextRow>()?)?,
+            provenance: TableWriter::create(&folder.join("provenance.parquet"), &arrow_schema::<ProvenanceRow>()?)?,
+        })
+    }
+
+    fn write(&mut self, cases: Vec<SpilledCase>) -> anyhow::Result<()> {
+        let (mut slots, mut texts, mut provenance) = (Vec::new(), Vec::new(), Vec::new());
+        for case in cases {
+            slots.extend(case.rows.slots);
+            texts.extend(case.rows.texts);
+            provenance.push(case.provenance);
+        }
+        for (writer, batch) in [(&mut self.slots, to_batch(&slots)?), (&mut self.texts, to_batch(&texts)?), (&mut self.provenance, to_batch(&provenance)?)] {
+            if batch.num_rows() > 0 {
+                writer.write(&batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(self) -> anyhow::Result<[(String, u64); 3]> {
+        Ok([
+            ("slots.parquet".to_owned(), self.slots.close()?),
+            ("texts.parquet".to_owned(), self.texts.close()?),
+            ("provenance.parquet".to_owned(), self.provenance.close()?),
+        ])
+    }
+}

@@ -1,0 +1,12 @@
+//! Releases: freezing a build into files that anyone can check, and checking them.
+
+pub mod case;
+pub mod freeze;
+pub mod licence;
+pub mod manifest;
+pub mod merkle;
+pub mod spill;
+pub mod verify;
+
+pub use freeze::{FreezeOptions, FreezeSummary, freeze};
+pub use verify::{Verification, verify};

@@ -1,0 +1,474 @@
+//! `casemill verify`: every hash, schema, count and cross reference of a release. It lists every fault
+//! it finds and never repairs one.
+
+use super::case::{CASE_TYPES, case_hash};
+use super::freeze::{TABLES, walk};
+use super::manifest::{MANIFEST, Manifest, RELEASE_FORMAT, SUMS, sums};
+use super::merkle;
+use crate::error::usage;
+use crate::record::ledger::SourceCounts;
+use crate::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
+use crate::record::slots::Grounding;
+use crate::record::{Hash, Row, RowType, from_batch};
+use crate::store::manifest::to_json;
+use crate::store::{fs, parquet, raw};
+use anyhow::Context;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// Each names the file it is about; empty when the release is whole.
+    pub faults: Vec<String>,
+    pub n_files: usize,
+    pub bytes: u64,
+    pub n_cases: u64,
+    /// As computed from the files.
+    pub content_hash: Option<Hash>,
+}
+
+/// Checks a release folder.
+///
+/// # Errors
+/// The folder is not there or was made by a newer casemill. Faults of the release are in the result.
+pub fn verify(folder: &Path) -> anyhow::Result<Verification> {
+    if !folder.is_dir() {
+        return Err(usage(format!("{} is not a folder; give the path of a release", folder.display())));
+    }
+    let mut checker = Checker { folder, result: Verification::default(), hashes: BTreeMap::new() };
+    checker.hash_files()?;
+    let manifest = checker.read_manifest()?;
+    checker.check_sums();
+    if let Some(manifest) = manifest {
+        checker.check_files(&manifest);
+        checker.check_schemas(&manifest);
+        checker.check_cases(&manifest);
+        checker.check_counts(&manifest);
+    }
+    checker.result.faults.dedup();
+    Ok(checker.result)
+}
+
+struct Checker<'a> {
+    folder: &'a Path,
+    result: Verification,
+    /// Of every file that is there.
+    hashes: BTreeMap<String, (Hash, u64)>,
+}
+
+impl Checker<'_> {
+    fn fault(&mut self, text: impl Into<String>) {
+        self.result.faults.push(text.into());
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Runs one check; what it cannot read is a fault of that file.
+    fn attempt<T>(&mut self, name: &str, check: impl FnOnce(&mut Self) -> anyhow::Result<T>) -> Option<T> {
+        match check(self) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.fault(format!("{name}: {error:#}"));
+                None
+            }
+        }
+    }
+
+    fn hash_files(&mut self) -> anyhow::Result<()> {
+        for name in walk(self.folder)? {
+            let path = self.path(&name);
+            if !std::fs::symlink_metadata(&path)?.is_file() {
+                self.fault(format!("{name}: is not a regular file"));
+                continue;
+            }
+            let (hash, bytes) = raw::hash_file(&path)?;
+            self.result.n_files += 1;
+            self.result.bytes += bytes;
+            self.hashes.insert(name, (hash, bytes));
+        }
+        Ok(())
+    }
+
+    fn read_manifest(&mut self) -> anyhow::Result<Option<Manifest>> {
+        if !self.hashes.contains_key(MANIFEST) {
+            self.fault(format!("{MANIFEST}: is missing"));
+            return Ok(None);
+        }
+        let Some(value) = self.attempt(MANIFEST, |checker| Ok(serde_json::from_str::<Value>(&fs::read_text(&checker.path(MANIFEST))?)?)) else { return Ok(None) };
+        if let Some(format) = value.get("format").and_then(Value::as_u64)
+            && format > u64::from(RELEASE_FORMAT)
+            && value.get("tool_version").is_some()
+        {
+            return Err(usage(format!("{MANIFEST} has format {format}, this casemill knows {RELEASE_FORMAT}: use a newer one")));
+        }
+        let manifest: Option<Manifest> = self.attempt(MANIFEST, |_| Ok(serde_json::from_value(value)?));
+        if let Some(manifest) = &manifest {
+            let text = to_json(manifest)?;
+            if self.hashes.get(MANIFEST).is_some_and(|(hash, _)| *hash != Hash::of(&text)) {
+                self.fault(format!("{MANIFEST}: is not written as casemill writes it: its keys, order or blanks were changed"));
+            }
+        }
+        Ok(manifest)
+    }
+
+    /// SHA256SUMS: the text that the files themselves give.
+    fn check_sums(&mut self) {
+        let Some(bytes) = self.hashes.contains_key(SUMS).then(|| fs::read_limited(&self.path(SUMS), fs::MANIFEST_LIMIT)) else {
+            self.fault(format!("{SUMS}: is missing"));
+            return;
+        };
+        let Some(bytes) = self.attempt(SUMS, |_| bytes) else { return };
+        let expected = sums(self.hashes.iter().filter(|(name, _)| *name != SUMS).map(|(name, (hash, _))| (name.as_str(), hash)));
+        if bytes == expected.as_bytes() {
+            return;
+        }
+        if bytes.contains(&b'\r') {
+            self.fault(format!("{SUMS}: has carriage returns at line ends, so `sha256sum -c` looks for other names; only its line ends were changed, fetch it again"));
+        }
+        let text = String::from_utf8_lossy(&bytes).replace('\r', "");
+        let mut listed = BTreeMap::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            match line.split_once("  ") {
+                Some((hash, name)) => {
+                    if let Some((actual, _)) = self.hashes.get(name) {
+                        if actual.as_str() != hash {
+                            self.fault(format!("{name}: does not have the hash that {SUMS} line {number} gives"));
+                        }
+                    } else {
+                        self.fault(format!("{SUMS}: line {number} names {name}, which is not there"));
+                    }
+                    listed.insert(name.to_owned(), ());
+                }
+                None => self.fault(format!("{SUMS}: line {number} is not a hash and a name")),
+            }
+        }
+        let unlisted: Vec<String> = self.hashes.keys().filter(|name| *name != SUMS && !listed.contains_key(*name)).cloned().collect();
+        for name in unlisted {
+            self.fault(format!("{name}: is not in {SUMS}"));
+        }
+        self.fault(format!("{SUMS}: is not the text that the files of this folder give"));
+    }
+
+    /// Files against the manifest: there, hash, size.
+    fn check_files(&mut self, manifest: &Manifest) {
+        let mut expected = BTreeSet::from([MANIFEST.to_owned(), SUMS.to_owned()]);
+        for file in &manifest.files {
+            expected.insert(file.path.clone());
+            match self.hashes.get(&file.path).cloned() {
+                None => self.fault(format!("{}: is missing", file.path)),
+                Some((hash, bytes)) if hash != file.sha256 => {
+                    let hint = self.line_end_hint(&file.path, &file.sha256);
+                    self.fault(format!("{}: has SHA-256 {hash} and {bytes} bytes, {MANIFEST} says {} and {} bytes{hint}", file.path, file.sha256, file.bytes));
+                }
+                Some((_, bytes)) if bytes != file.bytes => self.fault(format!("{MANIFEST}: says that {} has {} bytes, it has {bytes}", file.path, file.bytes)),
+                Some(_) => {}
+            }
+        }
+        let extra: Vec<String> = self.hashes.keys().filter(|name| !expected.contains(*name)).cloned().collect();
+        for name in extra {
+            self.fault(format!("{name}: is not in {MANIFEST}"));
+        }
+    }
+
+    /// Says so when a text file differs in its line ends alone.
+    fn line_end_hint(&self, name: &str, expected: &Hash) -> &'static str {
+        let Ok(bytes) = fs::read_limited(&self.path(name), fs::MANIFEST_LIMIT) else { return "" };
+        line_end_hint(&bytes, expected)
+    }
+
+    fn check_schemas(&mut self, manifest: &Manifest) {
+        let Some(case_type) = self.case_type(manifest) else { return };
+        let row_types = TABLES.iter().map(|(_, row_type)| *row_type).chain([case_type]).collect::<Vec<_>>();
+        for row_type in &row_types {
+            let name = format!("schemas/{}", row_type.file_name());
+            let expected = to_json(&(row_type.json_schema)());
+            match (self.hashes.get(&name).cloned(), expected) {
+                (Some((hash, _)), Ok(expected)) if hash != Hash::of(&expected) => self.fault(format!("{name}: is not the schema that this casemill has for `{}`", row_type.name)),
+                (None, _) => self.fault(format!("{name}: is missing")),
+                _ => {}
+            }
+        }
+        let tables: Vec<(String, RowType)> = TABLES.iter().map(|(name, row_type)| ((*name).to_owned(), *row_type)).chain(self.case_files().into_iter().map(|name| (name, case_type))).collect();
+        for (name, row_type) in tables {
+            if !self.hashes.contains_key(&name) {
+                self.fault(format!("{name}: is missing"));
+                continue;
+            }
+            self.attempt(&name.clone(), |checker| {
+                let found = parquet::schema(&checker.path(&name))?;
+                let declared = (row_type.arrow_schema)()?;
+                if found.fields() != declared.fields() {
+                    checker.fault(format!("{name}: its columns are not those of `{}`: {}", row_type.name, show_columns(&found, &declared)));
+                }
+                let rows = parquet::n_rows(&checker.path(&name))?;
+                let listed = manifest.files.iter().find(|file| file.path == name).map(|file| file.rows);
+                if listed != Some(Some(rows)) {
+                    checker.fault(format!("{name}: has {rows} rows, {MANIFEST} says {}", listed.flatten().map_or_else(|| "nothing".to_owned(), |n| n.to_string())));
+                }
+                Ok(())
+            });
+        }
+    }
+
+    fn case_type(&mut self, manifest: &Manifest) -> Option<RowType> {
+        let name = format!("{}_case", manifest.pipeline);
+        let found = CASE_TYPES.iter().find(|case_type| {
+            // Pipelines of one's own may have another name than their case type: the schema file tells.
+            case_type.case.name == name || self.hashes.contains_key(&format!("schemas/{}", case_type.case.file_name()))
+        });
+        if found.is_none() {
+            self.fault("schemas: there is none for the cases that this casemill knows");
+        }
+        found.map(|case_type| case_type.case)
+    }
+
+    fn case_files(&self) -> Vec<String> {
+        self.hashes.keys().filter(|name| name.starts_with("cases/") && name.ends_with(".parquet")).cloned().collect()
+    }
+
+    /// Case hashes, content hash, order, and what the side tables say about each case.
+    fn check_cases(&mut self, manifest: &Manifest) {
+        let (mut slots, mut texts, mut provenance) = (
+            SortedRows::<SlotRow>::new(self.path("slots.parquet")),
+            SortedRows::<TextRow>::new(self.path("texts.parquet")),
+            SortedRows::<ProvenanceRow>::new(self.path("provenance.parquet")),
+        );
+        let mut leaves = Vec::new();
+        let mut ids: BTreeSet<String> = BTreeSet::new();
+        let mut last = String::new();
+        let sources: BTreeSet<String> = manifest.sources.iter().map(|source| source.name.clone()).collect();
+        for name in self.case_files() {
+            let Some(cases) = self.attempt(&name, |checker| from_batch::<Value>(&parquet::read(&checker.path(&name))?)) else { continue };
+            for case in cases {
+                let id = case.get("case_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                if id <= last {
+                    self.fault(format!("{name}: {id} comes after {last}: not sorted, or twice"));
+                }
+                last.clone_from(&id);
+                let gathered = self.attempt(&name, |_| Ok((slots.take(&id)?, texts.take(&id)?, provenance.take(&id)?)));
+                ids.insert(id.clone());
+                let Some((slots, texts, provenance)) = gathered else { continue };
+                self.check_case(&name, &id, &case, &slots, &texts);
+                match provenance.as_slice() {
+                    [row] => {
+                        if case.get("source").and_then(Value::as_str) != Some(&row.source) || !sources.contains(&row.source) {
+                            self.fault(format!("provenance.parquet: {id} comes from {}, which is not the source of the case or not in {MANIFEST}", row.source));
+                        }
+                    }
+                    rows => self.fault(format!("provenance.parquet: {} rows for {id} instead of one", rows.len())),
+                }
+                leaves.extend(case.get("case_hash").and_then(|hash| serde_json::from_value::<Hash>(hash.clone()).ok()).and_then(|hash| hash.to_bytes()));
+            }
+        }
+        for (name, rest) in [("slots.parquet", slots.finish()), ("texts.parquet", texts.finish()), ("provenance.parquet", provenance.finish())] {
+            if let Some(orphans) = self.attempt(name, |_| rest) {
+                for id in orphans {
+                    self.fault(format!("{name}: {id} is not a case of this release, or its rows are not sorted"));
+                }
+            }
+        }
+        leaves.sort_unstable();
+        let content_hash = merkle::root(&leaves);
+        self.result.n_cases = ids.len() as u64;
+        if self.result.n_cases != manifest.n_cases {
+            self.fault(format!("cases: there are {}, {MANIFEST} says {}", self.result.n_cases, manifest.n_cases));
+        }
+        if content_hash != manifest.content_hash {
+            self.fault(format!("cases: their content hash is {content_hash}, {MANIFEST} says {}", manifest.content_hash));
+        }
+        self.result.content_hash = Some(content_hash);
+        self.attempt("review.parquet", |checker| {
+            let mut keys = BTreeSet::new();
+            for row in read_rows::<ReleaseReviewRow>(&checker.path("review.parquet"))? {
+                if !keys.insert((row.case_id.clone(), row.node.clone(), row.reason.clone(), row.detail.clone())) {
+                    checker.fault(format!("review.parquet: {} is listed twice for {}", row.case_id, row.reason));
+                }
+            }
+            Ok(())
+        });
+    }
+
+    fn check_case(&mut self, name: &str, id: &str, case: &Value, slots: &[SlotRow], texts: &[TextRow]) {
+        let stored = case.get("case_hash").and_then(Value::as_str).unwrap_or_default();
+        match case_hash(case, slots, texts) {
+            Ok(hash) if hash.as_str() == stored => {}
+            Ok(hash) => self.fault(format!("{name}: {id} has case_hash {stored}, its content gives {hash}")),
+            Err(error) => self.fault(format!("{name}: {id}: {error:#}")),
+        }
+        for slot in slots {
+            let Some(text) = texts.iter().find(|text| text.text_id == slot.text_id) else {
+                self.fault(format!("slots.parquet: {id} {} points into text `{}`, which is not in texts.parquet", slot.slot.as_str(), slot.text_id));
+                continue;
+            };
+            let (start, end) = (slot.start as usize, slot.end as usize);
+            let copied: String = text.text.chars().skip(start).take(end.saturating_sub(start)).collect();
+            if slot.grounding == Grounding::Exact && copied != slot.value {
+                self.fault(format!("slots.parquet: {id} {}: the text at {start}..{end} is not the value", slot.slot.as_str()));
+            }
+        }
+    }
+
+    /// Conservation in every node, and the ledger against the manifest.
+    fn check_counts(&mut self, manifest: &Manifest) {
+        let mut from_ledger: BTreeMap<String, SourceCounts> = BTreeMap::new();
+        let rows = self.attempt("ledger.parquet", |checker| read_rows::<ReleaseLedgerRow>(&checker.path("ledger.parquet")));
+        for row in rows.iter().flatten() {
+            from_ledger.entry(row.node.clone()).or_default().entry(row.source.clone()).or_default().exit(row.exit, &row.reason);
+        }
+        let mut last_kept = None;
+        for node in &manifest.nodes {
+            for counts in &node.by_source {
+                let total = counts.counts();
+                if !total.is_conserved() {
+                    self.fault(format!("{MANIFEST}: node {}, source {}: n_in {} + n_split {} is not kept {} + dropped {} + quarantined {}", node.node, counts.source, total.n_in, total.n_split, total.kept, total.n_dropped(), total.n_quarantined()));
+                }
+                // What a profile leaves out is counted, not listed.
+                if rows.is_some() && node.stage != "freeze" {
+                    let listed = from_ledger.get(&node.node).and_then(|sources| sources.get(&counts.source)).cloned().unwrap_or_default();
+                    if (&listed.dropped, &listed.quarantined) != (&counts.dropped, &counts.quarantined) {
+                        self.fault(format!("ledger.parquet: node {}, source {}: it lists other exits than {MANIFEST} counts", node.node, counts.source));
+                    }
+                }
+            }
+            last_kept = Some(node.by_source.iter().map(|counts| counts.kept).sum::<u64>());
+        }
+        for (node, _) in from_ledger.iter().filter(|(node, _)| !manifest.nodes.iter().any(|known| known.node == **node)) {
+            self.result.faults.push(format!("ledger.parquet: node {node} is not in {MANIFEST}"));
+        }
+        if last_kept != Some(manifest.n_cases) {
+            self.fault(format!("{MANIFEST}: n_cases is {}, the last node kept {}", manifest.n_cases, last_kept.unwrap_or(0)));
+        }
+    }
+}
+
+/// `; only its line ends were changed`, when undoing that gives the expected hash.
+pub fn line_end_hint(bytes: &[u8], expected: &Hash) -> &'static str {
+    let mut unix = Vec::with_capacity(bytes.len());
+    let mut rest = bytes.iter().peekable();
+    while let Some(byte) = rest.next() {
+        if *byte != b'\r' || rest.peek() != Some(&&b'\n') {
+            unix.push(*byte);
+        }
+    }
+    if unix.len() != bytes.len() && Hash::of(&unix) == *expected { "; only its line ends were changed (CRLF for LF): fetch it again in binary mode" } else { "" }
+}
+
+fn show_columns(found: &arrow::datatypes::Schema, declared: &arrow::datatypes::Schema) -> String {
+    let mut differences = Vec::new();
+    for field in declared.fields() {
+        match found.field_with_name(field.name()) {
+            Ok(other) if other == field.as_ref() => {}
+            Ok(other) => differences.push(format!("{} is {} where {} is declared", field.name(), show_field(other), show_field(field))),
+            Err(_) => differences.push(format!("{} is missing", field.name())),
+        }
+    }
+    for field in found.fields() {
+        if declared.field_with_name(field.name()).is_err() {
+            differences.push(format!("{} is not declared", field.name()));
+        }
+    }
+    if differences.is_empty() { "another order".to_owned() } else { differences.join(", ") }
+}
+
+fn show_field(field: &arrow::datatypes::Field) -> String {
+    format!("{}{}", field.data_type(), if field.is_nullable() { " or null" } else { "" })
+}
+
+fn read_rows<T: Row>(path: &Path) -> anyhow::Result<Vec<T>> {
+    let mut rows = Vec::new();
+    parquet::for_each_batch(path, None, |batch| {
+        rows.extend(from_batch::<T>(&batch)?);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Rows that have a case id, in its order, read row group by row group.
+trait OfCase: Row {
+    fn case_id(&self) -> &str;
+}
+
+macro_rules! of_case {
+    ($($row:ty),*) => { $(impl OfCase for $row { fn case_id(&self) -> &str { &self.case_id } })* };
+}
+of_case!(SlotRow, TextRow, ProvenanceRow);
+
+struct SortedRows<T> {
+    path: PathBuf,
+    n_groups: Option<usize>,
+    next_group: usize,
+    rows: VecDeque<T>,
+    orphans: BTreeSet<String>,
+}
+
+impl<T: OfCase> SortedRows<T> {
+    fn new(path: PathBuf) -> Self {
+        Self { path, n_groups: None, next_group: 0, rows: VecDeque::new(), orphans: BTreeSet::new() }
+    }
+
+    fn fill(&mut self) -> anyhow::Result<bool> {
+        while self.rows.is_empty() {
+            let n_groups = match self.n_groups {
+                Some(n) => n,
+                None => *self.n_groups.insert(parquet::n_row_groups(&self.path)?),
+            };
+            if self.next_group >= n_groups {
+                return Ok(false);
+            }
+            let batch = parquet::read_row_group(&self.path, self.next_group).context("reading its rows")?;
+            self.next_group += 1;
+            self.rows.extend(from_batch::<T>(&batch)?);
+        }
+        Ok(true)
+    }
+
+    /// The rows of one case; rows of smaller ids belong to no case.
+    fn take(&mut self, id: &str) -> anyhow::Result<Vec<T>> {
+        let mut taken = Vec::new();
+        while self.fill()? {
+            match self.rows.front() {
+                Some(row) if row.case_id() <= id => {
+                    if let Some(row) = self.rows.pop_front() {
+                        if row.case_id() == id {
+                            taken.push(row);
+                        } else {
+                            self.orphans.insert(row.case_id().to_owned());
+                        }
+                    }
+                }
+                _ => break,
+            }
+        }
+        Ok(taken)
+    }
+
+    fn finish(mut self) -> anyhow::Result<BTreeSet<String>> {
+        while self.fill()? {
+            for row in self.rows.drain(..) {
+                self.orphans.insert(row.case_id().to_owned());
+            }
+        }
+        Ok(self.orphans)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Case rep-06: line ends that a transfer changed.
+    #[test]
+    fn rep_06_changed_line_ends_are_named() {
+        let expected = Hash::of(b"x\ny\n");
+        assert!(line_end_hint(b"x\r\ny\r\n", &expected).contains("line ends"));
+        assert_eq!(line_end_hint(b"x\r\nz\r\n", &expected), "");
+        assert_eq!(line_end_hint(b"x\ny\n", &expected), "");
+        let list = sums([("b.txt", &expected), ("a/c.txt", &expected)]);
+        assert!(!list.contains('\r') && !list.contains('\\') && list.lines().next().is_some_and(|line| line.ends_with("  a/c.txt")));
+    }
+}

@@ -1,0 +1,484 @@
+//! What a stage is. Four shapes: a *reader* turns raw files into records, a *record stage* maps one
+//! record to 0..n (a *filter* is one that only selects), a *table stage* sees flat columns of all
+//! records, a *model stage* is two pure functions around model calls. A stage sees records, its
+//! settings, its declared resources and its context; never paths, arguments, environment or terminal.
+
+use crate::record::ledger::Exit;
+pub use crate::record::raw::{Cut, Piece, RawFile, RawSource, ShardLimits, Slice};
+use crate::record::{Hash, Record, RecordId, Row, RowType, to_batch};
+use arrow::array::RecordBatch;
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Why a record leaves: a word from the stage's fixed list, and the number or text that decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub reason: &'static str,
+    pub detail: String,
+}
+
+impl Cause {
+    pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
+        Self { reason, detail: detail.into() }
+    }
+}
+
+/// What a stage decides about one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Keep,
+    /// A rule decided with all facts known.
+    Drop(Cause),
+    /// Undecidable or unprocessable.
+    Quarantine(Cause),
+}
+
+impl Verdict {
+    pub fn exit(self) -> Option<(Exit, Cause)> {
+        match self {
+            Self::Keep => None,
+            Self::Drop(cause) => Some((Exit::Dropped, cause)),
+            Self::Quarantine(cause) => Some((Exit::Quarantined, cause)),
+        }
+    }
+}
+
+/// Raw or derived media, named by the SHA-256 of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub struct MediaRef(pub Hash);
+
+/// Rows for one side port.
+trait SideRows: Any + Send {
+    fn to_batch(&self) -> anyhow::Result<RecordBatch>;
+    fn as_any(&mut self) -> &mut dyn Any;
+    fn row_name(&self) -> &'static str;
+    fn len(&self) -> usize;
+}
+
+impl<R: Row> SideRows for Vec<R> {
+    fn to_batch(&self) -> anyhow::Result<RecordBatch> {
+        to_batch(self)
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn row_name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn len(&self) -> usize {
+        Vec::len(self)
+    }
+}
+
+/// Collects side rows and media; part of every emitter.
+#[derive(Default)]
+pub struct SideEmitter {
+    rows: BTreeMap<&'static str, Box<dyn SideRows>>,
+    media: BTreeMap<Hash, Vec<u8>>,
+    misuse: Option<String>,
+}
+
+impl SideEmitter {
+    /// Adds a row to a side port that the stage declares with this row type.
+    pub fn side<R: Row>(&mut self, port: &'static str, row: R) {
+        let rows = self.rows.entry(port).or_insert_with(|| Box::new(Vec::<R>::new()));
+        let name = rows.row_name();
+        match rows.as_any().downcast_mut::<Vec<R>>() {
+            Some(rows) => rows.push(row),
+            None => self.misuse = Some(format!("side port `{port}` got `{}` rows after `{name}` rows", R::NAME)),
+        }
+    }
+
+    /// Adds derived media; records name it by the returned reference.
+    pub fn media(&mut self, bytes: Vec<u8>) -> MediaRef {
+        let hash = Hash::of(&bytes);
+        self.media.insert(hash.clone(), bytes);
+        MediaRef(hash)
+    }
+
+    /// The collected rows by port with their row type's name, and the media by hash.
+    pub fn finish(self) -> anyhow::Result<(BTreeMap<&'static str, SideBatch>, BTreeMap<Hash, Vec<u8>>)> {
+        if let Some(misuse) = self.misuse {
+            anyhow::bail!(misuse);
+        }
+        let mut batches = BTreeMap::new();
+        for (port, rows) in &self.rows {
+            if rows.len() > 0 {
+                batches.insert(*port, SideBatch { row_name: rows.row_name(), batch: rows.to_batch()? });
+            }
+        }
+        Ok((batches, self.media))
+    }
+}
+
+/// Rows of one side port.
+pub struct SideBatch {
+    pub row_name: &'static str,
+    pub batch: RecordBatch,
+}
+
+/// Takes what a record stage makes of one record.
+pub struct Emitter<'a, T> {
+    pub(super) records: Vec<T>,
+    pub(super) sides: &'a mut SideEmitter,
+}
+
+impl<T> Emitter<'_, T> {
+    /// Adds an output record. One output keeps the input's id; several get `_1`, `_2`, … from the engine.
+    pub fn emit(&mut self, record: T) {
+        self.records.push(record);
+    }
+
+    pub fn side<R: Row>(&mut self, port: &'static str, row: R) {
+        self.sides.side(port, row);
+    }
+
+    pub fn media(&mut self, bytes: Vec<u8>) -> MediaRef {
+        self.sides.media(bytes)
+    }
+}
+
+/// Finds media by reference: the only way from a record to a file.
+pub trait MediaStore: Send + Sync {
+    fn path(&self, media: &MediaRef) -> anyhow::Result<PathBuf>;
+}
+
+/// The side tables at the input ports of a node.
+#[derive(Default)]
+pub struct SideInputs {
+    pub tables: BTreeMap<&'static str, std::sync::Arc<SideInput>>,
+}
+
+/// One side table, indexed by record.
+pub struct SideInput {
+    pub batch: RecordBatch,
+    pub rows_of: BTreeMap<RecordId, Vec<u32>>,
+}
+
+/// What a stage may know beyond the record.
+pub struct StageContext<'a> {
+    pub pipeline: &'a str,
+    pub node: &'a str,
+    pub media: &'a dyn MediaStore,
+    pub sides: &'a SideInputs,
+}
+
+impl StageContext<'_> {
+    /// The rows that a side input port holds for one record, in table order.
+    pub fn side_rows<R: Row>(&self, port: &str, id: &RecordId) -> anyhow::Result<Vec<R>> {
+        let Some(table) = self.sides.tables.get(port) else { return Ok(Vec::new()) };
+        let Some(rows) = table.rows_of.get(id) else { return Ok(Vec::new()) };
+        let indices = arrow::array::UInt32Array::from(rows.clone());
+        crate::record::from_batch(&arrow::compute::take_record_batch(&table.batch, &indices)?)
+    }
+}
+
+/// One record in, 0..n out; side rows and media go through the emitter. Pure: equal input and settings
+/// give equal bytes. The engine owns sharding, IO, counting and the ledger.
+pub trait RecordStage: Send + Sync + 'static {
+    type In: Record;
+    type Out: Record;
+    /// `Keep` goes with at least one emitted record, the others with none.
+    fn apply(&self, record: Self::In, out: &mut Emitter<'_, Self::Out>, context: &StageContext<'_>) -> anyhow::Result<Verdict>;
+}
+
+/// A record stage that only selects: the store keeps ids, not copies.
+pub trait FilterStage: Send + Sync + 'static {
+    type In: Record;
+    fn judge(&self, record: &Self::In, sides: &mut SideEmitter, context: &StageContext<'_>) -> anyhow::Result<Verdict>;
+}
+
+/// Sees flat columns of every record, decides every id exactly once.
+pub trait TableStage: Send + Sync + 'static {
+    type In: Record;
+    /// Flat: scalars and strings, at most 1 KB a record together.
+    type Columns: Row;
+    fn columns(&self, record: &Self::In) -> anyhow::Result<Self::Columns>;
+    /// `table` holds the declared columns and the engine's (see [`EngineColumns`]).
+    fn decide(&self, table: polars::prelude::LazyFrame, sides: &mut SideEmitter) -> anyhow::Result<Vec<Decision>>;
+}
+
+/// Columns that the engine adds to those of a table stage.
+pub struct EngineColumns;
+
+impl EngineColumns {
+    pub const RECORD_ID: &'static str = "_record_id";
+    /// Input shard and row in it: the order of the stream.
+    pub const SHARD: &'static str = "_shard";
+    pub const ROW: &'static str = "_row";
+    pub const SOURCE: &'static str = "_source";
+    pub const FILE: &'static str = "_file";
+    pub const LINE: &'static str = "_line";
+    pub const RAW_SHA256: &'static str = "_raw_sha256";
+}
+
+/// The verdict of a table stage on one id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub record_id: RecordId,
+    pub verdict: Verdict,
+}
+
+/// One request to a model. Its key in the store of replies is the hash of the whole struct, so no
+/// code version is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Name under `[models]` in the pipeline.
+    pub model: String,
+    pub system: String,
+    pub prompt: String,
+    /// From 0: repeated samples of one prompt differ in it.
+    pub sample: u32,
+}
+
+impl Call {
+    pub fn key(&self) -> anyhow::Result<Hash> {
+        Hash::of_json(self)
+    }
+}
+
+/// An accepted reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    pub text: String,
+}
+
+/// Two pure halves; the engine sends the calls in between.
+pub trait ModelStage: Send + Sync + 'static {
+    type In: Record;
+    type Out: Record;
+    fn calls(&self, record: &Self::In) -> anyhow::Result<Vec<Call>>;
+    /// `replies` are in the order of the calls.
+    fn read(&self, record: Self::In, replies: &[Reply], out: &mut Emitter<'_, Self::Out>) -> anyhow::Result<Verdict>;
+    /// The record when no model may be asked: its model fields null and the flag `not_run` set.
+    fn not_run(&self, record: Self::In) -> Self::Out;
+}
+
+/// Turns raw files into records.
+pub trait Reader: Send + Sync + 'static {
+    type Out: Record;
+    /// Divides the files at record borders and finds repeated ids. One pass, at most 1 KB a record.
+    fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut>;
+    /// Reads one slice. Depends on the slice alone.
+    fn read(&self, source: &RawSource, slice: &Slice, out: &mut ReaderOutput<Self::Out>) -> anyhow::Result<()>;
+}
+
+/// Takes what a reader makes of one slice: every raw record either becomes a record or leaves with a cause.
+pub struct ReaderOutput<T> {
+    pub(super) records: Vec<T>,
+    pub(super) exits: Vec<RawExit>,
+    pub(super) sides: SideEmitter,
+    pub(super) raw_media: BTreeMap<Hash, String>,
+}
+
+/// A raw record that did not become one.
+pub struct RawExit {
+    pub record_id: RecordId,
+    pub exit: Exit,
+    pub cause: Cause,
+    pub file: String,
+    pub line: u64,
+    pub raw_sha256: Hash,
+}
+
+impl<T> ReaderOutput<T> {
+    pub(super) fn new() -> Self {
+        Self { records: Vec::new(), exits: Vec::new(), sides: SideEmitter::default(), raw_media: BTreeMap::new() }
+    }
+
+    pub fn keep(&mut self, record: T) {
+        self.records.push(record);
+    }
+
+    pub fn exit(&mut self, exit: RawExit) {
+        self.exits.push(exit);
+    }
+
+    pub fn side<R: Row>(&mut self, port: &'static str, row: R) {
+        self.sides.side(port, row);
+    }
+
+    /// Names a raw file as media. It is not copied.
+    pub fn raw_media(&mut self, file: &RawFile) -> MediaRef {
+        self.raw_media.insert(file.sha256.clone(), file.path.clone());
+        MediaRef(file.sha256.clone())
+    }
+}
+
+/// What flows through a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// The stream of records; the first port.
+    Records,
+    /// A side table: rows about records.
+    Side,
+}
+
+/// A typed input or output of a stage.
+#[derive(Clone, Copy, Debug)]
+pub struct Port {
+    pub name: &'static str,
+    pub kind: PortKind,
+    pub row: RowType,
+    /// An input that may be left out, or whose node may be absent.
+    pub optional: bool,
+}
+
+impl Port {
+    pub const fn records<T: Record>(name: &'static str) -> Self {
+        Self { name, kind: PortKind::Records, row: RowType::of::<T>(), optional: false }
+    }
+
+    pub const fn side<T: Row>(name: &'static str) -> Self {
+        Self { name, kind: PortKind::Side, row: RowType::of::<T>(), optional: false }
+    }
+
+    pub const fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+}
+
+/// A file that a stage reads; only declared ones can be opened.
+#[derive(Clone, Copy, Debug)]
+pub struct ResourceDecl {
+    pub name: &'static str,
+    pub summary: &'static str,
+}
+
+/// The bytes of the declared resources of one node.
+#[derive(Clone, Debug, Default)]
+pub struct Resources {
+    files: BTreeMap<String, (String, Vec<u8>)>,
+}
+
+impl Resources {
+    pub fn insert(&mut self, name: &str, file: &str, bytes: Vec<u8>) {
+        self.files.insert(name.to_owned(), (file.to_owned(), bytes));
+    }
+
+    /// The text of a declared resource.
+    pub fn text(&self, name: &str) -> anyhow::Result<&str> {
+        let (file, bytes) = self.files.get(name).ok_or_else(|| anyhow::anyhow!("resource `{name}` is not declared by this stage"))?;
+        std::str::from_utf8(bytes).map_err(|error| anyhow::anyhow!("{file}: not UTF-8 text at byte {}", error.valid_up_to()))
+    }
+
+    /// The file name of a resource, for messages.
+    pub fn file<'a>(&'a self, name: &'a str) -> &'a str {
+        self.files.get(name).map_or(name, |(file, _)| file)
+    }
+}
+
+/// What `build` gets: settings as declared (defaults filled in) and the resources.
+pub struct StageArguments<'a> {
+    pub settings: toml::Table,
+    pub resources: &'a Resources,
+    /// The format of the source, for readers.
+    pub format: Option<&'a str>,
+}
+
+impl StageArguments<'_> {
+    /// The settings as the stage's struct.
+    pub fn settings<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
+        Ok(toml::Value::Table(self.settings.clone()).try_into()?)
+    }
+}
+
+/// Shape of a stage's settings: a struct with `#[serde(default, deny_unknown_fields)]`.
+#[derive(Clone, Copy)]
+pub struct SettingsType {
+    /// Names, with their types and docs.
+    pub json_schema: fn() -> serde_json::Value,
+    /// All settings with the given ones filled in; fails on an unknown name or a wrong type.
+    pub complete: fn(toml::Table) -> Result<toml::Table, String>,
+}
+
+/// A stage's settings.
+pub trait Settings: Serialize + serde::de::DeserializeOwned + Default + schemars::JsonSchema {
+    /// Checks what types cannot say, such as ranges. The message names the setting.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// No settings.
+#[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoSettings {}
+
+impl Settings for NoSettings {}
+
+impl SettingsType {
+    pub const fn of<T: Settings>() -> Self {
+        Self { json_schema: settings_schema::<T>, complete: complete_settings::<T> }
+    }
+
+    /// Names of the settings, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let schema = (self.json_schema)();
+        schema.get("properties").and_then(|value| value.as_object()).map(|map| map.keys().cloned().collect()).unwrap_or_default()
+    }
+}
+
+fn settings_schema<T: Settings>() -> serde_json::Value {
+    schemars::schema_for!(T).to_value()
+}
+
+fn complete_settings<T: Settings>(given: toml::Table) -> Result<toml::Table, String> {
+    let settings: T = toml::Value::Table(given).try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    settings.check()?;
+    toml::Table::try_from(settings).map_err(|error| error.to_string())
+}
+
+/// What a stage does with the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Reader,
+    Record,
+    /// A record stage that only selects.
+    Filter,
+    Table,
+    Model,
+}
+
+impl Shape {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reader => "reader",
+            Self::Record => "record stage",
+            Self::Filter => "filter",
+            Self::Table => "table stage",
+            Self::Model => "model stage",
+        }
+    }
+
+    /// The store keeps ids of its input, not copies of records.
+    pub fn only_selects(self) -> bool {
+        matches!(self, Self::Filter | Self::Table)
+    }
+}
+
+/// A stage in the registry.
+pub struct StageDef {
+    /// verb_object
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub shape: Shape,
+    /// Bump when unchanged input would give different bytes.
+    pub revision: u32,
+    pub inputs: &'static [Port],
+    /// The first is the record port.
+    pub outputs: &'static [Port],
+    pub resources: &'static [ResourceDecl],
+    /// Every reason that a verdict or a review row of this stage can carry.
+    pub reasons: &'static [&'static str],
+    pub settings: SettingsType,
+    /// Fails on settings or resources that do not make sense; the message names the resource's file.
+    pub build: fn(&StageArguments<'_>) -> anyhow::Result<super::erased::AnyStage>,
+}

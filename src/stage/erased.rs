@@ -1,0 +1,325 @@
+//! Stages without their record types, as the engine holds them: batches in, batches out.
+
+use super::contract::*;
+use crate::record::ledger::{Exit, LedgerRow, SourceCounts};
+use crate::record::raw::RawSource;
+use crate::record::{Hash, Record, RecordId, from_batch, to_batch};
+use anyhow::{Context, ensure};
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A stage, built with its settings.
+pub enum AnyStage {
+    Reader(Box<dyn ErasedReader>),
+    Record(Box<dyn ErasedRecordStage>),
+    Filter(Box<dyn ErasedFilterStage>),
+    Table(Box<dyn ErasedTableStage>),
+    Model(Box<dyn ErasedModelStage>),
+}
+
+impl AnyStage {
+    pub fn reader<S: Reader>(stage: S) -> Self {
+        Self::Reader(Box::new(stage))
+    }
+
+    pub fn record<S: RecordStage>(stage: S) -> Self {
+        Self::Record(Box::new(stage))
+    }
+
+    pub fn filter<S: FilterStage>(stage: S) -> Self {
+        Self::Filter(Box::new(stage))
+    }
+
+    pub fn table<S: TableStage>(stage: S) -> Self {
+        Self::Table(Box::new(stage))
+    }
+
+    pub fn model<S: ModelStage>(stage: S) -> Self {
+        Self::Model(Box::new(stage))
+    }
+
+    pub fn shape(&self) -> Shape {
+        match self {
+            Self::Reader(_) => Shape::Reader,
+            Self::Record(_) => Shape::Record,
+            Self::Filter(_) => Shape::Filter,
+            Self::Table(_) => Shape::Table,
+            Self::Model(_) => Shape::Model,
+        }
+    }
+}
+
+/// The stream part of a shard's output.
+pub enum Stream {
+    Records(RecordBatch),
+    /// Rows of the input shard that stay, ascending.
+    Selected(Vec<u32>),
+}
+
+/// What a stage makes of one shard.
+pub struct ShardOutput {
+    pub stream: Stream,
+    pub sides: BTreeMap<&'static str, SideBatch>,
+    /// Derived media.
+    pub media: BTreeMap<Hash, Vec<u8>>,
+    /// Raw files that records name as media: hash → path below the raw folder.
+    pub raw_media: BTreeMap<Hash, String>,
+    pub ledger: Vec<LedgerRow>,
+    pub counts: SourceCounts,
+    /// Accepted replies: key → hash of the reply.
+    pub replies: BTreeMap<Hash, Hash>,
+}
+
+/// Collects the ledger and the counts of one shard.
+struct Tally<'a> {
+    node: &'a str,
+    ledger: Vec<LedgerRow>,
+    counts: SourceCounts,
+}
+
+impl<'a> Tally<'a> {
+    fn new(node: &'a str) -> Self {
+        Self { node, ledger: Vec::new(), counts: BTreeMap::new() }
+    }
+
+    fn kept<R: Record>(&mut self, record: &R) {
+        self.count(&record.provenance().source, |counts| {
+            counts.n_in += 1;
+            counts.kept += 1;
+        });
+    }
+
+    fn split(&mut self, source: &str, n_out: u64) {
+        self.count(source, |counts| {
+            counts.n_in += 1;
+            counts.n_split += n_out - 1;
+            counts.kept += n_out;
+        });
+    }
+
+    fn count(&mut self, source: &str, change: impl FnOnce(&mut crate::record::ledger::Counts)) {
+        match self.counts.get_mut(source) {
+            Some(counts) => change(counts),
+            None => change(self.counts.entry(source.to_owned()).or_default()),
+        }
+    }
+
+    fn record_exit(&mut self, id: &RecordId, provenance: &crate::record::Provenance, exit: Exit, cause: Cause) {
+        let raw = RawExit {
+            record_id: id.clone(),
+            exit,
+            cause,
+            file: provenance.file.clone(),
+            line: provenance.line,
+            raw_sha256: provenance.raw_sha256.clone(),
+        };
+        self.exit(&provenance.source, raw);
+    }
+
+    fn exit(&mut self, source: &str, raw: RawExit) {
+        self.count(source, |counts| {
+            counts.n_in += 1;
+            counts.exit(raw.exit, raw.cause.reason);
+        });
+        self.ledger.push(LedgerRow {
+            record_id: raw.record_id,
+            source: source.to_owned(),
+            node: self.node.to_owned(),
+            exit: raw.exit,
+            reason: raw.cause.reason.to_owned(),
+            detail: raw.cause.detail,
+            file: raw.file,
+            line: raw.line,
+            raw_sha256: raw.raw_sha256,
+        });
+    }
+
+    fn finish(self, stream: Stream, sides: SideEmitter) -> anyhow::Result<ShardOutput> {
+        for (source, counts) in &self.counts {
+            ensure!(counts.is_conserved(), "node `{}` lost count of source `{source}`: {counts:?}", self.node);
+        }
+        let (sides, media) = sides.finish()?;
+        Ok(ShardOutput { stream, sides, media, raw_media: BTreeMap::new(), ledger: self.ledger, counts: self.counts, replies: BTreeMap::new() })
+    }
+}
+
+/// Hands the outputs of one input record on: one output keeps the id, several get `_1`, `_2`, ….
+fn settle<T: Record>(
+    parent: &RecordId,
+    provenance: &crate::record::Provenance,
+    mut outputs: Vec<T>,
+    verdict: Verdict,
+    tally: &mut Tally<'_>,
+    kept: &mut Vec<T>,
+) -> anyhow::Result<()> {
+    match verdict.exit() {
+        Some((exit, cause)) => {
+            ensure!(outputs.is_empty(), "{parent} was {} although {} records were emitted for it", exit.as_str(), outputs.len());
+            tally.record_exit(parent, provenance, exit, cause);
+        }
+        None => {
+            ensure!(!outputs.is_empty(), "{parent} was kept although nothing was emitted for it");
+            let n_out = outputs.len();
+            for (position, record) in outputs.iter_mut().enumerate() {
+                let id = if n_out == 1 { parent.clone() } else { parent.child(position + 1) };
+                record.set_record_id(id);
+            }
+            tally.split(&provenance.source, n_out as u64);
+            kept.append(&mut outputs);
+        }
+    }
+    Ok(())
+}
+
+pub trait ErasedReader: Send + Sync {
+    fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut>;
+    fn read(&self, node: &str, source: &RawSource, slice: &Slice) -> anyhow::Result<ShardOutput>;
+}
+
+impl<S: Reader> ErasedReader for S {
+    fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut> {
+        Reader::cut(self, source, limits)
+    }
+
+    fn read(&self, node: &str, source: &RawSource, slice: &Slice) -> anyhow::Result<ShardOutput> {
+        let mut out = ReaderOutput::new();
+        Reader::read(self, source, slice, &mut out)?;
+        let mut tally = Tally::new(node);
+        out.records.iter().for_each(|record| tally.kept(record));
+        let n_raw: u64 = slice.pieces.iter().map(|piece| piece.n_records).sum();
+        let n_seen = (out.records.len() + out.exits.len()) as u64;
+        ensure!(n_raw == n_seen, "the slice holds {n_raw} raw records but {n_seen} came out of it: the raw file changed while it was read");
+        for exit in out.exits {
+            tally.exit(&source.name, exit);
+        }
+        let mut output = tally.finish(Stream::Records(to_batch(&out.records)?), out.sides)?;
+        output.raw_media = out.raw_media;
+        Ok(output)
+    }
+}
+
+pub trait ErasedRecordStage: Send + Sync {
+    fn run(&self, batch: &RecordBatch, context: &StageContext<'_>) -> anyhow::Result<ShardOutput>;
+}
+
+impl<S: RecordStage> ErasedRecordStage for S {
+    fn run(&self, batch: &RecordBatch, context: &StageContext<'_>) -> anyhow::Result<ShardOutput> {
+        let mut tally = Tally::new(context.node);
+        let mut sides = SideEmitter::default();
+        let mut kept = Vec::with_capacity(batch.num_rows());
+        for record in from_batch::<S::In>(batch)? {
+            let (id, provenance) = (record.record_id().clone(), record.provenance().clone());
+            let mut emitter = Emitter { records: Vec::new(), sides: &mut sides };
+            let verdict = self.apply(record, &mut emitter, context).with_context(|| format!("record {id}"))?;
+            settle(&id, &provenance, emitter.records, verdict, &mut tally, &mut kept)?;
+        }
+        tally.finish(Stream::Records(to_batch(&kept)?), sides)
+    }
+}
+
+pub trait ErasedFilterStage: Send + Sync {
+    fn run(&self, batch: &RecordBatch, context: &StageContext<'_>) -> anyhow::Result<ShardOutput>;
+}
+
+impl<S: FilterStage> ErasedFilterStage for S {
+    fn run(&self, batch: &RecordBatch, context: &StageContext<'_>) -> anyhow::Result<ShardOutput> {
+        let mut tally = Tally::new(context.node);
+        let mut sides = SideEmitter::default();
+        let mut selected = Vec::with_capacity(batch.num_rows());
+        for (row, record) in (0u32..).zip(from_batch::<S::In>(batch)?) {
+            let verdict = self.judge(&record, &mut sides, context).with_context(|| format!("record {}", record.record_id()))?;
+            match verdict.exit() {
+                None => {
+                    tally.kept(&record);
+                    selected.push(row);
+                }
+                Some((exit, cause)) => tally.record_exit(record.record_id(), record.provenance(), exit, cause),
+            }
+        }
+        tally.finish(Stream::Selected(selected), sides)
+    }
+}
+
+pub trait ErasedTableStage: Send + Sync {
+    /// The stage's columns of one input shard, and the engine's.
+    fn columns(&self, batch: &RecordBatch, shard: u32) -> anyhow::Result<RecordBatch>;
+    fn decide(&self, table: polars::prelude::LazyFrame, sides: &mut SideEmitter) -> anyhow::Result<Vec<Decision>>;
+}
+
+impl<S: TableStage> ErasedTableStage for S {
+    fn columns(&self, batch: &RecordBatch, shard: u32) -> anyhow::Result<RecordBatch> {
+        let records = from_batch::<S::In>(batch)?;
+        let rows = records.iter().map(|record| TableStage::columns(self, record)).collect::<anyhow::Result<Vec<_>>>()?;
+        let own = to_batch(&rows)?;
+        let text = |value: fn(&S::In) -> &str| -> ArrayRef { Arc::new(StringArray::from_iter_values(records.iter().map(value))) };
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
+            (EngineColumns::RECORD_ID, text(|record| record.record_id().as_str())),
+            (EngineColumns::SHARD, Arc::new(UInt32Array::from_iter_values(records.iter().map(|_| shard)))),
+            (EngineColumns::ROW, Arc::new(UInt32Array::from_iter_values((0u32..).zip(&records).map(|(row, _)| row)))),
+            (EngineColumns::SOURCE, text(|record| &record.provenance().source)),
+            (EngineColumns::FILE, text(|record| &record.provenance().file)),
+            (EngineColumns::LINE, Arc::new(UInt64Array::from_iter_values(records.iter().map(|record| record.provenance().line)))),
+            (EngineColumns::RAW_SHA256, text(|record| record.provenance().raw_sha256.as_str())),
+        ];
+        let schema = own.schema();
+        for (field, column) in schema.fields().iter().zip(own.columns()) {
+            ensure!(!field.name().starts_with('_'), "column `{}` of a table stage begins like the engine's own", field.name());
+            ensure!(!field.data_type().is_nested(), "column `{}` of a table stage is not flat", field.name());
+            columns.push((field.name(), column.clone()));
+        }
+        let fields: Vec<Field> = columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), nullable(&schema, name))).collect();
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|(_, column)| column).collect())?)
+    }
+
+    fn decide(&self, table: polars::prelude::LazyFrame, sides: &mut SideEmitter) -> anyhow::Result<Vec<Decision>> {
+        TableStage::decide(self, table, sides)
+    }
+}
+
+fn nullable(schema: &Schema, name: &str) -> bool {
+    schema.field_with_name(name).is_ok_and(|field| field.is_nullable() || field.data_type() == &DataType::Null)
+}
+
+/// Gets replies for calls; the engine's only way to a model.
+pub trait ModelService: Send + Sync {
+    /// The accepted reply for a call, from the store of replies or the model.
+    fn reply(&self, key: &Hash, call: &Call) -> anyhow::Result<Reply>;
+    /// The hash of the accepted reply that the store holds now.
+    fn stored(&self, key: &Hash) -> anyhow::Result<Option<Hash>>;
+}
+
+pub trait ErasedModelStage: Send + Sync {
+    /// Without a service the records pass on marked `not_run`.
+    fn run(&self, batch: &RecordBatch, service: Option<&dyn ModelService>, context: &StageContext<'_>) -> anyhow::Result<ShardOutput>;
+}
+
+impl<S: ModelStage> ErasedModelStage for S {
+    fn run(&self, batch: &RecordBatch, service: Option<&dyn ModelService>, context: &StageContext<'_>) -> anyhow::Result<ShardOutput> {
+        let mut tally = Tally::new(context.node);
+        let mut sides = SideEmitter::default();
+        let mut kept = Vec::with_capacity(batch.num_rows());
+        let mut accepted = BTreeMap::new();
+        for record in from_batch::<S::In>(batch)? {
+            let (id, provenance) = (record.record_id().clone(), record.provenance().clone());
+            let Some(service) = service else {
+                settle(&id, &provenance, vec![self.not_run(record)], Verdict::Keep, &mut tally, &mut kept)?;
+                continue;
+            };
+            let mut replies = Vec::new();
+            for call in self.calls(&record)? {
+                let key = call.key()?;
+                let reply = service.reply(&key, &call).with_context(|| format!("record {id}, model {}", call.model))?;
+                accepted.insert(key, Hash::of_json(&reply)?);
+                replies.push(reply);
+            }
+            let mut emitter = Emitter { records: Vec::new(), sides: &mut sides };
+            let verdict = self.read(record, &replies, &mut emitter).with_context(|| format!("record {id}"))?;
+            settle(&id, &provenance, emitter.records, verdict, &mut tally, &mut kept)?;
+        }
+        let mut output = tally.finish(Stream::Records(to_batch(&kept)?), sides)?;
+        output.replies = accepted;
+        Ok(output)
+    }
+}

@@ -1,0 +1,49 @@
+//! The stages, one file each, and their registry. A new stage is one file and one line here.
+
+pub mod contract;
+pub mod erased;
+
+pub mod dedup_exact;
+pub mod extract_slots;
+pub mod filter_vignette;
+pub mod ingest_questions;
+pub mod normalize_answer;
+pub mod slot_rules;
+#[cfg(test)]
+pub mod testing;
+pub mod vignette_rules;
+
+pub use contract::*;
+pub use erased::{AnyStage, ModelService, ShardOutput, Stream};
+
+/// Every stage, by name.
+pub const STAGES: &[StageDef] =
+    &[dedup_exact::STAGE, extract_slots::STAGE, filter_vignette::STAGE, ingest_questions::STAGE, normalize_answer::STAGE];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ROW_TYPES;
+
+    #[test]
+    fn the_registry_is_well_formed() {
+        let names: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
+        assert!(names.is_sorted_by(|a, b| a < b), "sorted, each once: {names:?}");
+        for stage in STAGES {
+            assert!(stage.name.contains('_'), "{}: verb_object", stage.name);
+            assert!(stage.summary.len() > 20, "{}: a summary", stage.name);
+            assert!(stage.revision >= 1);
+            assert!(stage.outputs.first().is_some_and(|port| port.kind == PortKind::Records), "{}: the first output is the stream", stage.name);
+            for port in stage.inputs.iter().chain(stage.outputs) {
+                assert!(ROW_TYPES.iter().any(|row| row.name == port.row.name), "{}: {} has a schema", stage.name, port.row.name);
+            }
+            for reason in stage.reasons {
+                assert!(reason.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}: {reason}", stage.name);
+            }
+            for setting in stage.settings.names() {
+                let schema = (stage.settings.json_schema)();
+                assert!(schema["properties"][&setting]["description"].is_string(), "{}: setting `{setting}` has no docs", stage.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! One helper per stage boundary: settings and records in, a readable account out.
+
+use super::*;
+use crate::record::question::{AnswerOption, AnsweredQuestion, Question};
+use crate::record::{Hash, Provenance, Record, RecordId, Rights, from_batch, to_batch};
+use expect_test::Expect;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+pub fn provenance(line: u64) -> Provenance {
+    Provenance { source: "t".into(), file: "t/f".into(), line, raw_sha256: Hash::of(b""), rights: Rights::unknown() }
+}
+
+pub fn question(id: &str, answer: &str, options: &[&str]) -> Question {
+    let options: Vec<AnswerOption> = options.iter().zip('A'..).map(|(text, key)| AnswerOption { key: key.into(), text: (*text).into() }).collect();
+    let key = options.iter().find(|option| option.text == answer).map(|option| option.key.clone()).expect("the answer is an option");
+    Question {
+        record_id: RecordId::native("t", id),
+        provenance: provenance(id.parse().unwrap_or(1)),
+        stem: "A man with pain. Diagnosis?".into(),
+        options,
+        answer_key: key,
+        answer_text: answer.into(),
+        exam: None,
+        flags: Vec::new(),
+    }
+}
+
+pub fn answered(id: &str, answer: &str, options: &[&str]) -> AnsweredQuestion {
+    let question = question(id, answer, options);
+    AnsweredQuestion {
+        record_id: question.record_id,
+        provenance: question.provenance,
+        stem: question.stem,
+        options: question.options,
+        answer_key: question.answer_key,
+        answer_text: question.answer_text.clone(),
+        ground_truth_diagnosis: question.answer_text,
+        exam: None,
+        flags: Vec::new(),
+    }
+}
+
+struct NoMedia;
+
+impl MediaStore for NoMedia {
+    fn path(&self, media: &MediaRef) -> anyhow::Result<std::path::PathBuf> {
+        anyhow::bail!("no media {}", media.0)
+    }
+}
+
+fn build(stage: &StageDef, settings: &str, resources: &[(&str, &str)]) -> AnyStage {
+    let given: toml::Table = toml::from_str(settings).expect("settings are TOML");
+    let settings = (stage.settings.complete)(given).expect("settings fit");
+    let mut files = Resources::default();
+    for (name, text) in resources {
+        files.insert(name, name, text.as_bytes().to_vec());
+    }
+    (stage.build)(&StageArguments { settings, resources: &files, format: None }).expect("the stage builds")
+}
+
+/// Runs a record stage over records: one line each, in order of exit, kept ones as `show` gives them.
+pub fn check<I: Record, O: Record>(stage: &StageDef, settings: &str, input: &[I], show: impl Fn(&O) -> String, expected: Expect) {
+    check_with(stage, settings, &[], input, show, expected);
+}
+
+pub fn check_with<I: Record, O: Record>(
+    stage: &StageDef,
+    settings: &str,
+    resources: &[(&str, &str)],
+    input: &[I],
+    show: impl Fn(&O) -> String,
+    expected: Expect,
+) {
+    let built = build(stage, settings, resources);
+    let context = StageContext { pipeline: "test", node: stage.name, media: &NoMedia, sides: &SideInputs::default() };
+    let output = match &built {
+        AnyStage::Record(runner) => runner.run(&to_batch(input).unwrap(), &context).unwrap(),
+        _ => panic!("not a record stage"),
+    };
+    let mut text = String::new();
+    for row in &output.ledger {
+        assert!(stage.reasons.contains(&row.reason.as_str()), "{} is not declared", row.reason);
+        writeln!(text, "{} {} {}: {}", row.exit.as_str(), row.record_id, row.reason, row.detail).unwrap();
+    }
+    let Stream::Records(batch) = &output.stream else { panic!("a record stage emits records") };
+    for record in from_batch::<O>(batch).unwrap() {
+        writeln!(text, "keep {} {}", record.record_id(), show(&record)).unwrap();
+    }
+    expected.assert_eq(&text);
+}
+
+/// Runs a table stage over records: verdicts in id order, then side rows.
+pub fn check_table<I: Record>(stage: &StageDef, settings: &str, input: &[I], expected: Expect) {
+    use polars::prelude::{LazyFrame, ScanArgsParquet};
+    let AnyStage::Table(runner) = build(stage, settings, &[]) else { panic!("not a table stage") };
+    let columns = runner.columns(&to_batch(input).unwrap(), 0).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("columns.parquet");
+    crate::store::parquet::write_new(&path, &columns).unwrap();
+    let frame = LazyFrame::scan_parquet(polars::prelude::PlRefPath::try_from_path(&path).unwrap(), ScanArgsParquet::default()).unwrap();
+    let mut sides = SideEmitter::default();
+    let decisions = runner.decide(frame, &mut sides).unwrap();
+    let mut lines = BTreeMap::new();
+    for decision in decisions {
+        let line = match decision.verdict.exit() {
+            None => format!("keep {}", decision.record_id),
+            Some((exit, cause)) => format!("{} {} {}: {}", exit.as_str(), decision.record_id, cause.reason, cause.detail),
+        };
+        assert!(lines.insert(decision.record_id, line).is_none(), "one verdict for each id");
+    }
+    let mut text: String = lines.into_values().map(|line| line + "\n").collect();
+    for (port, side) in sides.finish().unwrap().0 {
+        let mut rows: Vec<serde_json::Value> = from_batch(&side.batch).unwrap();
+        rows.sort_by_key(|row| row["record_id"].to_string());
+        for row in rows {
+            writeln!(text, "{port} {} {row}", row["record_id"].as_str().unwrap_or_default()).unwrap();
+        }
+    }
+    expected.assert_eq(&text);
+}

@@ -1,0 +1,194 @@
+//! The primitive operations every write goes through. A finished name never shows half a file:
+//! bytes are written beside, synced, then renamed once.
+
+use super::failpoint::{self, Outcome};
+use anyhow::Context;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The kinds of operation that can be made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Write,
+    Fsync,
+    Rename,
+}
+
+impl Operation {
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "create" => Some(Self::Create),
+            "write" => Some(Self::Write),
+            "fsync" => Some(Self::Fsync),
+            "rename" => Some(Self::Rename),
+            _ => None,
+        }
+    }
+}
+
+/// Prefix of names that are still being written; anything that begins so may be deleted by the
+/// coordinator, which holds the lock.
+pub const TEMPORARY: &str = "tmp-";
+
+/// A name beside `target` that no other process or thread uses.
+pub fn temporary_beside(target: &Path) -> PathBuf {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let n = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let name = target.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    target.with_file_name(format!("{TEMPORARY}{}-{n}-{name}", std::process::id()))
+}
+
+pub fn create_dir(path: &Path) -> anyhow::Result<()> {
+    failpoint::check(Operation::Create)
+        .and_then(|_| fs::create_dir_all(path))
+        .with_context(|| format!("creating folder {}", path.display()))
+}
+
+/// Writes a new file and syncs it. Only for names inside a temporary folder, or temporary themselves.
+pub fn write_new(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let write = || -> io::Result<()> {
+        failpoint::check(Operation::Create)?;
+        let mut file = File::create(path)?;
+        if let Outcome::TearAndDie = failpoint::check(Operation::Write)? {
+            file.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+            failpoint::die();
+        }
+        file.write_all(bytes)?;
+        failpoint::check(Operation::Fsync)?;
+        file.sync_all()
+    };
+    write().with_context(|| explain_full(path))
+}
+
+fn explain_full(path: &Path) -> String {
+    format!("writing {} (if the disk is full: free space and run the same command again, finished shards are kept)", path.display())
+}
+
+pub fn sync_dir(path: &Path) -> anyhow::Result<()> {
+    failpoint::check(Operation::Fsync)
+        .and_then(|_| File::open(path))
+        .and_then(|folder| folder.sync_all())
+        .with_context(|| format!("syncing folder {}", path.display()))
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    failpoint::check(Operation::Rename)?;
+    fs::rename(from, to)
+}
+
+/// Puts `bytes` under `path` in one step: readers see the old file or the new one.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let temporary = temporary_beside(path);
+    let result = write_new(&temporary, bytes)
+        .and_then(|()| rename(&temporary, path).with_context(|| format!("renaming to {}", path.display())))
+        .and_then(|()| path.parent().map_or(Ok(()), sync_dir));
+    if result.is_err() {
+        // Best effort: the name is temporary, `clean` and the next coordinator remove it too.
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+/// What became of a finished temporary folder.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Commit {
+    Renamed,
+    /// Somebody else had finished the same work; ours was discarded.
+    Existed,
+}
+
+/// Gives a temporary folder, whose files are synced, its final name. If the name exists, the folder
+/// is removed instead: equal work was finished before.
+pub fn commit_dir(temporary: &Path, target: &Path) -> anyhow::Result<Commit> {
+    sync_dir(temporary)?;
+    let outcome = match rename(temporary, target) {
+        Ok(()) => Commit::Renamed,
+        Err(_) if target.is_dir() => {
+            remove_dir(temporary)?;
+            return Ok(Commit::Existed);
+        }
+        Err(error) => return Err(error).with_context(|| format!("renaming to {}", target.display())),
+    };
+    if let Some(parent) = target.parent() {
+        sync_dir(parent)?;
+    }
+    Ok(outcome)
+}
+
+/// Removes a folder and all below it; no error when it is not there.
+pub fn remove_dir(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).with_context(|| format!("removing {}", path.display())),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a whole file of at most `limit` bytes; the limit is checked before and while reading.
+pub fn read_limited(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+    let context = || format!("reading {}", path.display());
+    let file = File::open(path).with_context(context)?;
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).with_context(context)?;
+    if bytes.len() as u64 > limit {
+        anyhow::bail!("{} is larger than the {limit} bytes allowed for it", path.display());
+    }
+    Ok(bytes)
+}
+
+/// Largest manifest or configuration file that is read into memory.
+pub const MANIFEST_LIMIT: u64 = 256 << 20;
+
+pub fn read_text(path: &Path) -> anyhow::Result<String> {
+    let bytes = read_limited(path, MANIFEST_LIMIT)?;
+    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", path.display()))
+}
+
+/// Names in a folder, sorted; empty when the folder is not there.
+pub fn list(path: &Path) -> anyhow::Result<Vec<String>> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("listing {}", path.display())),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.with_context(|| format!("listing {}", path.display()))?;
+        match entry.file_name().into_string() {
+            Ok(name) => names.push(name),
+            Err(name) => anyhow::bail!("{}: the file name {} is not UTF-8; rename it", path.display(), name.display()),
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finished_folder_wins_over_a_later_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("shard");
+        for (text, expected) in [("one", Commit::Renamed), ("two", Commit::Existed)] {
+            let temporary = temporary_beside(&target);
+            create_dir(&temporary).unwrap();
+            write_new(&temporary.join("part"), text.as_bytes()).unwrap();
+            assert_eq!(commit_dir(&temporary, &target).unwrap(), expected);
+        }
+        assert_eq!(read_text(&target.join("part")).unwrap(), "one");
+        assert_eq!(list(folder.path()).unwrap(), ["shard"]);
+    }
+
+    #[test]
+    fn large_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        write_atomic(&path, b"12345").unwrap();
+        assert!(read_limited(&path, 4).is_err());
+        assert_eq!(read_limited(&path, 5).unwrap(), b"12345");
+    }
+}

@@ -1,0 +1,4 @@
+//! Text: normalisation for matching, sentences.
+
+pub mod normalize;
+pub mod sentences;
