@@ -254,9 +254,17 @@ impl Global {
         match arguments.llm.as_str() {
             "off" => {}
             "live" | "record" | "replay" => {
-                return Err(usage(format!("--llm {}: this version of casemill has no model service yet; use --llm off", arguments.llm)));
+                return Err(usage(format!(
+                    "--llm {}: this version of casemill has no model service yet; use --llm off",
+                    arguments.llm
+                )));
             }
-            other => return Err(usage(format!("--llm {other}: unknown{}", suggestion(other, ["off", "live", "record", "replay"])))),
+            other => {
+                return Err(usage(format!(
+                    "--llm {other}: unknown{}",
+                    suggestion(other, ["off", "live", "record", "replay"])
+                )));
+            }
         }
         Session::open(
             pipeline,
@@ -346,7 +354,10 @@ fn run_plan(global: &Global, arguments: PlanArguments) -> anyhow::Result<Code> {
     print(global, &plan_document(&session, &plans), || {
         let mut text = String::new();
         for (node, plan) in session.graph.nodes.iter().zip(&plans) {
-            let kept = plan.manifest.as_ref().map(|manifest| format!("{} records", grouped(total_counts(&manifest.counts).kept)));
+            let kept = plan
+                .manifest
+                .as_ref()
+                .map(|manifest| format!("{} records", grouped(total_counts(&manifest.counts).kept)));
             let remark = if plan.state == State::Fresh { kept.unwrap_or_default() } else { plan.why.join("; ") };
             text += &format!("{:width$}  {:8} {remark}\n", node.name, plan.state.as_str());
         }
@@ -366,7 +377,8 @@ fn run_explain(global: &Global, arguments: ExplainArguments) -> anyhow::Result<C
                 text += &format!("from   {place}, SHA-256 of the raw record {hash}\n");
             }
             for step in &life.steps {
-                let other = if step.record_id == life.record_id { String::new() } else { format!(" {}", step.record_id) };
+                let other =
+                    if step.record_id == life.record_id { String::new() } else { format!(" {}", step.record_id) };
                 text += &format!("\n{} ({}):{other} {}", step.node, step.stage, step.outcome);
                 if let Some(reason) = &step.reason {
                     text += &format!(", {reason}");
@@ -375,7 +387,9 @@ fn run_explain(global: &Global, arguments: ExplainArguments) -> anyhow::Result<C
                 if let Some(detail) = &step.detail {
                     text += &format!("  by: {}\n", indented(detail));
                 }
-                for (field, value) in step.changes.iter().filter(|(field, _)| !matches!(field.as_str(), "record_id" | "provenance")) {
+                for (field, value) in
+                    step.changes.iter().filter(|(field, _)| !matches!(field.as_str(), "record_id" | "provenance"))
+                {
                     text += &format!("  {field}: {}\n", shown(field, value));
                 }
                 for (port, row) in &step.side_rows {
@@ -447,18 +461,33 @@ fn run_sources_list(global: &Global) -> anyhow::Result<Code> {
     print(global, &json!({"raw": workspace.raw, "sources": document}), || {
         let mut text = String::new();
         for (config, found) in &rows {
-            text += &format!("{}: {}\n  from {} (published under {})\n", config.name, config.title, config.origin, config.published_licence);
+            text += &format!(
+                "{}: {}\n  from {} (published under {})\n",
+                config.name, config.title, config.origin, config.published_licence
+            );
             match found {
                 Some(found) => {
                     let rights = &found.raw.rights;
                     let bytes = found.raw.files.iter().map(|file| file.bytes).sum();
                     text += &format!(
                         "  {} files, {} bytes in {}/{}; snapshot {}, licence {}, access {}\n",
-                        found.raw.files.len(), grouped(bytes), workspace.raw.display(), config.name, rights.snapshot, rights.licence, rights.access.as_str()
+                        found.raw.files.len(),
+                        grouped(bytes),
+                        workspace.raw.display(),
+                        config.name,
+                        rights.snapshot,
+                        rights.licence,
+                        rights.access.as_str()
                     );
                 }
                 None => {
-                    text += &format!("  absent: put {} into {}/{}/\n  {}\n", config.files.join(" or "), workspace.raw.display(), config.name, config.how_to_get.trim().replace('\n', "\n  "));
+                    text += &format!(
+                        "  absent: put {} into {}/{}/\n  {}\n",
+                        config.files.join(" or "),
+                        workspace.raw.display(),
+                        config.name,
+                        config.how_to_get.trim().replace('\n', "\n  ")
+                    );
                 }
             }
         }
@@ -479,12 +508,16 @@ fn run_sources_check(global: &Global, name: &str) -> anyhow::Result<Code> {
             config.how_to_get.trim()
         )));
     };
-    let known = |hash: &Hash| config.checksums.iter().find(|(_, known)| *known == hash.as_str()).map(|(label, _)| label.clone());
+    let known = |hash: &Hash| {
+        config.checksums.iter().find(|(_, known)| *known == hash.as_str()).map(|(label, _)| label.clone())
+    };
     let mut files = Vec::new();
     for file in &found.raw.files {
         let path = workspace.raw.join(&file.path);
         casemill::store::raw::readable(&workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
-        files.push(json!({"path": file.path, "bytes": file.bytes, "sha256": file.sha256, "known_as": known(&file.sha256)}));
+        files.push(
+            json!({"path": file.path, "bytes": file.bytes, "sha256": file.sha256, "known_as": known(&file.sha256)}),
+        );
     }
     let rights = &found.raw.rights;
     print(
@@ -493,10 +526,12 @@ fn run_sources_check(global: &Global, name: &str) -> anyhow::Result<Code> {
         || {
             let mut text = String::new();
             for file in &found.raw.files {
-                let label = known(&file.sha256).map_or_else(|| "not a file that sources/ knows".to_owned(), |label| format!("known as {label}"));
+                let label = known(&file.sha256)
+                    .map_or_else(|| "not a file that sources/ knows".to_owned(), |label| format!("known as {label}"));
                 text += &format!("{}  {} bytes  {}  {label}\n", file.path, grouped(file.bytes), file.sha256);
             }
-            text += &format!("snapshot {}, licence {}, access {}", rights.snapshot, rights.licence, rights.access.as_str());
+            text +=
+                &format!("snapshot {}, licence {}, access {}", rights.snapshot, rights.licence, rights.access.as_str());
             text += if found.rights_file.is_some() { "\n" } else { " (there is no source.toml beside the files)\n" };
             if !found.unmatched.is_empty() {
                 text += &format!("not read, since no pattern matches: {}\n", found.unmatched.join(", "));
@@ -528,7 +563,11 @@ fn run_freeze(global: &Global, arguments: FreezeArguments) -> anyhow::Result<Cod
         let state = if summary.existed { "was there already, with the same bytes" } else { "written" };
         let mut text = format!(
             "{}: {state}\n{} cases, {} files, {} bytes\ncontent hash {}\n",
-            summary.folder.display(), grouped(summary.n_cases), summary.n_files, grouped(summary.bytes), summary.content_hash
+            summary.folder.display(),
+            grouped(summary.n_cases),
+            summary.n_files,
+            grouped(summary.bytes),
+            summary.content_hash
         );
         if !summary.redistributable {
             text += &format!("not redistributable: {}\n", summary.not_redistributable_because.join("; "));
@@ -541,7 +580,8 @@ fn run_freeze(global: &Global, arguments: FreezeArguments) -> anyhow::Result<Cod
 /// `--date`, else SOURCE_DATE_EPOCH, else none.
 fn release_date(given: Option<String>) -> anyhow::Result<Option<String>> {
     if let Some(text) = given {
-        let date: jiff::civil::Date = text.parse().map_err(|_| usage(format!("--date {text}: write it as YYYY-MM-DD")))?;
+        let date: jiff::civil::Date =
+            text.parse().map_err(|_| usage(format!("--date {text}: write it as YYYY-MM-DD")))?;
         return Ok(Some(date.to_string()));
     }
     let Some(text) = env::read(env::SOURCE_DATE_EPOCH) else { return Ok(None) };
@@ -579,13 +619,20 @@ fn run_schema(global: &Global, write: bool) -> anyhow::Result<Code> {
         eprintln!("{} schemas in {}", ROW_TYPES.len(), folder.display());
         return Ok(Code::Done);
     }
-    let schemas: serde_json::Map<String, Value> = ROW_TYPES.iter().map(|row_type| (row_type.file_name(), (row_type.json_schema)())).collect();
+    let schemas: serde_json::Map<String, Value> =
+        ROW_TYPES.iter().map(|row_type| (row_type.file_name(), (row_type.json_schema)())).collect();
     print(&Global { json: true, ..clone_global(global) }, &Value::Object(schemas), String::new)?;
     Ok(Code::Done)
 }
 
 fn clone_global(global: &Global) -> Global {
-    Global { project: global.project.clone(), raw: global.raw.clone(), data: global.data.clone(), json: global.json, quiet: global.quiet }
+    Global {
+        project: global.project.clone(),
+        raw: global.raw.clone(),
+        data: global.data.clone(),
+        json: global.json,
+        quiet: global.quiet,
+    }
 }
 
 fn run_clean(global: &Global, arguments: &CleanArguments) -> anyhow::Result<Code> {
@@ -597,7 +644,8 @@ fn run_clean(global: &Global, arguments: &CleanArguments) -> anyhow::Result<Code
     let document: Vec<Value> = removed.iter().map(|(path, bytes)| json!({"path": path, "bytes": bytes})).collect();
     print(global, &json!({"removed": document, "dry_run": arguments.dry_run}), || {
         let word = if arguments.dry_run { "would be removed" } else { "removed" };
-        let mut text: String = removed.iter().map(|(path, bytes)| format!("{}  {} bytes\n", path.display(), grouped(*bytes))).collect();
+        let mut text: String =
+            removed.iter().map(|(path, bytes)| format!("{}  {} bytes\n", path.display(), grouped(*bytes))).collect();
         text += &format!("{} {word}, {} bytes\n", removed.len(), grouped(bytes));
         text
     })?;

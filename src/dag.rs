@@ -108,14 +108,23 @@ pub fn resolve(
         let known = suggestion(&config.cases.value, config.nodes.keys().map(String::as_str));
         resolver.problem(config.cases.line, "cases", format!("no node `{}`{known}", config.cases.value));
     }
-    let used: BTreeSet<&str> = config.nodes.values().filter_map(|node| node.source.as_ref()).map(|source| source.value.as_str()).collect();
+    let used: BTreeSet<&str> =
+        config.nodes.values().filter_map(|node| node.source.as_ref()).map(|source| source.value.as_str()).collect();
     for (name, source) in &config.sources {
         if !used.contains(name.as_str()) {
-            resolver.problem(source.line, &format!("sources.{name}"), "no node reads it; give one `source = …`, or remove it".to_owned());
+            resolver.problem(
+                source.line,
+                &format!("sources.{name}"),
+                "no node reads it; give one `source = …`, or remove it".to_owned(),
+            );
         }
     }
     if config.min_sources > config.sources.len() as u64 {
-        resolver.problem(0, "min_sources", format!("is {} but there are {} sources", config.min_sources, config.sources.len()));
+        resolver.problem(
+            0,
+            "min_sources",
+            format!("is {} but there are {} sources", config.min_sources, config.sources.len()),
+        );
     }
     let graph = cases.map(|cases| Graph {
         pipeline: config.name.clone(),
@@ -123,7 +132,12 @@ pub fn resolve(
         nodes,
         cases,
         sources,
-        optional_sources: config.sources.iter().filter(|(_, source)| source.optional).map(|(name, _)| name.clone()).collect(),
+        optional_sources: config
+            .sources
+            .iter()
+            .filter(|(_, source)| source.optional)
+            .map(|(name, _)| name.clone())
+            .collect(),
         min_sources: config.min_sources,
         shard_records: config.shard_records,
         shard_bytes: config.shard_bytes,
@@ -155,7 +169,9 @@ impl<'a> Resolver<'a> {
             let inputs = node.inputs.values().flatten().map(|input| input.node.as_str());
             waiting.insert(name, inputs.filter(|input| config.nodes.contains_key(*input)).collect());
         }
-        while let Some(next) = waiting.iter().find(|(_, inputs)| inputs.iter().all(|input| order.contains(input))).map(|(name, _)| *name) {
+        while let Some(next) =
+            waiting.iter().find(|(_, inputs)| inputs.iter().all(|input| order.contains(input))).map(|(name, _)| *name)
+        {
             waiting.remove(next);
             order.push(next);
         }
@@ -163,7 +179,11 @@ impl<'a> Resolver<'a> {
             // A walk from input to input among those left must come back to where it was.
             let mut path: Vec<&str> = waiting.keys().take(1).copied().collect();
             let cycle = loop {
-                let Some(next) = path.last().and_then(|last| waiting.get(last)).and_then(|inputs| inputs.iter().find(|input| waiting.contains_key(*input)).copied()) else {
+                let Some(next) = path
+                    .last()
+                    .and_then(|last| waiting.get(last))
+                    .and_then(|inputs| inputs.iter().find(|input| waiting.contains_key(*input)).copied())
+                else {
                     break path;
                 };
                 if let Some(start) = path.iter().position(|name| *name == next) {
@@ -195,7 +215,11 @@ impl<'a> Resolver<'a> {
                 Some(resource) => drop(resources.insert(resource.name, path.value.clone())),
                 None => {
                     let known = suggestion(name, stage.resources.iter().map(|resource| resource.name));
-                    self.problem(path.line, &key(&format!("resources.{name}")), format!("stage {} reads no such resource{known}", stage.name));
+                    self.problem(
+                        path.line,
+                        &key(&format!("resources.{name}")),
+                        format!("stage {} reads no such resource{known}", stage.name),
+                    );
                 }
             }
         }
@@ -233,12 +257,18 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn inputs(&mut self, config: &'a NodeConfig, stage: &'static StageDef, index: &BTreeMap<&str, usize>) -> BTreeMap<&'static str, Vec<Link>> {
+    fn inputs(
+        &mut self,
+        config: &'a NodeConfig,
+        stage: &'static StageDef,
+        index: &BTreeMap<&str, usize>,
+    ) -> BTreeMap<&'static str, Vec<Link>> {
         let key = |key: &str| format!("nodes.{}.{key}", config.name);
         let mut inputs: BTreeMap<&'static str, Vec<Link>> = BTreeMap::new();
         for (name, references) in &config.inputs {
             let line = references.first().map_or(config.line, |reference| reference.line);
-            let port = if name.is_empty() { stage.inputs.first() } else { stage.inputs.iter().find(|port| port.name == name) };
+            let port =
+                if name.is_empty() { stage.inputs.first() } else { stage.inputs.iter().find(|port| port.name == name) };
             let Some(port) = port else {
                 let known = suggestion(name, stage.inputs.iter().map(|port| port.name));
                 let shown = if name.is_empty() { "input".to_owned() } else { format!("inputs.{name}") };
@@ -246,22 +276,44 @@ impl<'a> Resolver<'a> {
                 continue;
             };
             if port.kind == PortKind::Side && references.len() > 1 {
-                self.problem(line, &key(&format!("inputs.{}", port.name)), "a side table comes from one node".to_owned());
+                self.problem(
+                    line,
+                    &key(&format!("inputs.{}", port.name)),
+                    "a side table comes from one node".to_owned(),
+                );
             }
             let links = references.iter().filter_map(|reference| self.link(config, port, reference, index)).collect();
             if inputs.insert(port.name, links).is_some() {
-                self.problem(line, &key("input"), format!("port {} is given twice, as `input` and under [inputs]", port.name));
+                self.problem(
+                    line,
+                    &key("input"),
+                    format!("port {} is given twice, as `input` and under [inputs]", port.name),
+                );
             }
         }
-        for port in stage.inputs.iter().filter(|port| !port.optional && inputs.get(port.name).is_none_or(Vec::is_empty)) {
-            if !config.inputs.contains_key(port.name) && !(config.inputs.contains_key("") && stage.inputs.first().is_some_and(|first| first.name == port.name)) {
-                self.problem(config.line, &key(&format!("inputs.{}", port.name)), format!("is missing: stage {} reads `{}` there", stage.name, port.row.name));
+        for port in stage.inputs.iter().filter(|port| !port.optional && inputs.get(port.name).is_none_or(Vec::is_empty))
+        {
+            if !config.inputs.contains_key(port.name)
+                && !(config.inputs.contains_key("")
+                    && stage.inputs.first().is_some_and(|first| first.name == port.name))
+            {
+                self.problem(
+                    config.line,
+                    &key(&format!("inputs.{}", port.name)),
+                    format!("is missing: stage {} reads `{}` there", stage.name, port.row.name),
+                );
             }
         }
         inputs
     }
 
-    fn link(&mut self, config: &NodeConfig, port: &Port, reference: &InputRef, index: &BTreeMap<&str, usize>) -> Option<Link> {
+    fn link(
+        &mut self,
+        config: &NodeConfig,
+        port: &Port,
+        reference: &InputRef,
+        index: &BTreeMap<&str, usize>,
+    ) -> Option<Link> {
         let key = format!("nodes.{}.inputs.{}", config.name, port.name);
         let Some(other) = self.config.nodes.get(&reference.node) else {
             let known = suggestion(&reference.node, self.config.nodes.keys().map(String::as_str));
@@ -275,7 +327,10 @@ impl<'a> Resolver<'a> {
             Some(name) => stage.outputs.iter().find(|output| output.name == name),
         };
         let Some(output) = output else {
-            let known = suggestion(reference.port.as_deref().unwrap_or_default(), stage.outputs.iter().map(|output| output.name));
+            let known = suggestion(
+                reference.port.as_deref().unwrap_or_default(),
+                stage.outputs.iter().map(|output| output.name),
+            );
             self.problem(reference.line, &key, format!("stage {} has no such output{known}", stage.name));
             return None;
         };
@@ -283,7 +338,12 @@ impl<'a> Resolver<'a> {
             let kind = |kind: PortKind| if kind == PortKind::Records { "records" } else { "a side table" };
             let message = format!(
                 "does not fit: it takes {} of type `{}`, but {}.{} gives {} of type `{}`",
-                kind(port.kind), port.row.name, reference.node, output.name, kind(output.kind), output.row.name
+                kind(port.kind),
+                port.row.name,
+                reference.node,
+                output.name,
+                kind(output.kind),
+                output.row.name
             );
             self.problem(reference.line, &key, message);
             return None;

@@ -94,7 +94,9 @@ pub fn parse(file: &str, text: &str) -> Result<PipelineConfig, Problems> {
         });
         let (mut shard_records, mut shard_bytes) = (SHARD_RECORDS, SHARD_BYTES);
         root.table_at("shards", |mut shards| {
-            for (key, limit, value) in [("records", SHARD_RECORDS, &mut shard_records), ("bytes", SHARD_BYTES, &mut shard_bytes)] {
+            for (key, limit, value) in
+                [("records", SHARD_RECORDS, &mut shard_records), ("bytes", SHARD_BYTES, &mut shard_bytes)]
+            {
                 if let Some(found) = shards.count(key) {
                     if (1..=limit).contains(&found.value) {
                         *value = found.value;
@@ -114,7 +116,17 @@ pub fn parse(file: &str, text: &str) -> Result<PipelineConfig, Problems> {
             root.problem(line, "nodes", "there is none");
         }
         root.finish();
-        PipelineConfig { file: file.to_owned(), name: name.value, summary, cases, min_sources, sources, nodes, shard_records, shard_bytes }
+        PipelineConfig {
+            file: file.to_owned(),
+            name: name.value,
+            summary,
+            cases,
+            min_sources,
+            sources,
+            nodes,
+            shard_records,
+            shard_bytes,
+        }
     })
 }
 
@@ -167,7 +179,9 @@ fn references(list: &Located<Vec<String>>) -> Vec<InputRef> {
 
 /// A relative path that stays below its folder.
 fn is_below(path: &str) -> bool {
-    !path.is_empty() && !path.starts_with('/') && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+    !path.is_empty()
+        && !path.starts_with('/')
+        && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
 fn is_name(name: &str) -> bool {

@@ -59,7 +59,18 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
         });
         root.finish();
         let files = files.map(|files| files.value).unwrap_or_default();
-        SourceConfig { file: file.to_owned(), name: name.value, title, origin, published_licence, how_to_get, format, files, max_unpacked_bytes, checksums }
+        SourceConfig {
+            file: file.to_owned(),
+            name: name.value,
+            title,
+            origin,
+            published_licence,
+            how_to_get,
+            format,
+            files,
+            max_unpacked_bytes,
+            checksums,
+        }
     })
 }
 
@@ -77,7 +88,14 @@ pub fn parse_rights(file: &str, text: &str) -> Result<Rights, Problems> {
             if licence.value != "unknown"
                 && let Err(error) = spdx::Expression::parse(&licence.value)
             {
-                root.problem(licence.line, "licence", format!("`{}` is not an SPDX expression ({}); see spdx.org/licenses, or write \"unknown\"", licence.value, error.reason));
+                root.problem(
+                    licence.line,
+                    "licence",
+                    format!(
+                        "`{}` is not an SPDX expression ({}); see spdx.org/licenses, or write \"unknown\"",
+                        licence.value, error.reason
+                    ),
+                );
             }
             rights.licence = licence.value;
         }
@@ -87,7 +105,11 @@ pub fn parse_rights(file: &str, text: &str) -> Result<Rights, Problems> {
                 "registered" => rights.access = Access::Registered,
                 "credentialed" => rights.access = Access::Credentialed,
                 "unknown" => {}
-                other => root.problem(access.line, "access", format!("`{other}` is not one of open, registered, credentialed, unknown")),
+                other => root.problem(
+                    access.line,
+                    "access",
+                    format!("`{other}` is not one of open, registered, credentialed, unknown"),
+                ),
             }
         }
         if let Some(egress) = root.string("llm_egress") {
@@ -96,7 +118,9 @@ pub fn parse_rights(file: &str, text: &str) -> Result<Rights, Problems> {
                 "zdr" => rights.llm_egress = LlmEgress::Zdr,
                 "local" => rights.llm_egress = LlmEgress::Local,
                 "none" => {}
-                other => root.problem(egress.line, "llm_egress", format!("`{other}` is not one of any, zdr, local, none")),
+                other => {
+                    root.problem(egress.line, "llm_egress", format!("`{other}` is not one of any, zdr, local, none"))
+                }
             }
         }
         root.finish();
@@ -112,7 +136,11 @@ mod tests {
     #[test]
     fn rights_are_unknown_until_somebody_says() {
         assert_eq!(parse_rights("source.toml", "").unwrap(), Rights::unknown());
-        let rights = parse_rights("source.toml", "licence = 'CC-BY-4.0'\naccess = 'open'\nllm_egress = 'zdr'\nsnapshot = '2026'").unwrap();
+        let rights = parse_rights(
+            "source.toml",
+            "licence = 'CC-BY-4.0'\naccess = 'open'\nllm_egress = 'zdr'\nsnapshot = '2026'",
+        )
+        .unwrap();
         assert_eq!((rights.access, rights.llm_egress), (Access::Open, LlmEgress::Zdr));
         expect![[r#"
             medqa/source.toml:1: licence: `free` is not an SPDX expression (unknown term); see spdx.org/licenses, or write "unknown"

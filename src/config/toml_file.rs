@@ -99,7 +99,15 @@ pub struct Located<T> {
 
 impl<'a> TableReader<'a> {
     pub fn root(file: &'a str, text: &'a str, table: &'a Spanned<DeTable<'a>>, problems: &'a mut Problems) -> Self {
-        Self { file, text, path: String::new(), span: table.span(), table: table.get_ref(), asked: Vec::new(), problems }
+        Self {
+            file,
+            text,
+            path: String::new(),
+            span: table.span(),
+            table: table.get_ref(),
+            asked: Vec::new(),
+            problems,
+        }
     }
 
     fn sub<'b>(&'b mut self, name: &str, span: Range<usize>, table: &'b DeTable<'b>) -> TableReader<'b>
@@ -134,7 +142,12 @@ impl<'a> TableReader<'a> {
     }
 
     /// An optional value of one type; a value of another type is a problem.
-    fn optional<T>(&mut self, key: &'static str, expected: &str, read: impl Fn(&DeValue<'_>) -> Option<T>) -> Option<Located<T>> {
+    fn optional<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        read: impl Fn(&DeValue<'_>) -> Option<T>,
+    ) -> Option<Located<T>> {
         self.asked.push(key);
         let (line, value) = self.entry(key)?;
         let found = read(value.get_ref());
@@ -263,11 +276,15 @@ fn strings_of(value: &DeValue<'_>) -> Option<Vec<String>> {
 fn plain_value(value: &DeValue<'_>, _text: &str) -> Option<toml::Value> {
     Some(match value {
         DeValue::String(text) => toml::Value::String(text.to_string()),
-        DeValue::Integer(integer) => toml::Value::Integer(i64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok()?),
+        DeValue::Integer(integer) => {
+            toml::Value::Integer(i64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok()?)
+        }
         DeValue::Float(float) => toml::Value::Float(float.as_str().replace('_', "").parse().ok()?),
         DeValue::Boolean(boolean) => toml::Value::Boolean(*boolean),
         DeValue::Datetime(datetime) => toml::Value::Datetime(*datetime),
-        DeValue::Array(array) => toml::Value::Array(array.iter().map(|item| plain_value(item.get_ref(), "")).collect::<Option<_>>()?),
+        DeValue::Array(array) => {
+            toml::Value::Array(array.iter().map(|item| plain_value(item.get_ref(), "")).collect::<Option<_>>()?)
+        }
         DeValue::Table(table) => {
             let mut plain = toml::Table::new();
             for (name, value) in table {
@@ -285,7 +302,12 @@ pub fn read_file<T>(file: &str, text: &str, read: impl FnOnce(TableReader<'_>) -
         Ok(document) => document,
         Err(error) => {
             let line = error.span().map_or(0, |span| line_of(text, span.start));
-            problems.0.push(Problem { file: file.to_owned(), line, key: String::new(), message: error.message().to_owned() });
+            problems.0.push(Problem {
+                file: file.to_owned(),
+                line,
+                key: String::new(),
+                message: error.message().to_owned(),
+            });
             return Err(problems);
         }
     };

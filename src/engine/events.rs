@@ -7,21 +7,67 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    BuildStarted { pipeline: String, jobs: usize },
-    SourceFound { source: String, n_files: usize, bytes: u64, access: &'static str, licence: String },
-    SourceAbsent { source: String },
+    BuildStarted {
+        pipeline: String,
+        jobs: usize,
+    },
+    SourceFound {
+        source: String,
+        n_files: usize,
+        bytes: u64,
+        access: &'static str,
+        licence: String,
+    },
+    SourceAbsent {
+        source: String,
+    },
     /// Something a curator should know that does not stop the run.
-    Warning { message: String },
-    NodeFresh { node: String },
-    NodeAbsent { node: String, why: String },
-    NodeStarted { node: String, stage: &'static str, why: Vec<String> },
+    Warning {
+        message: String,
+    },
+    NodeFresh {
+        node: String,
+    },
+    NodeAbsent {
+        node: String,
+        why: String,
+    },
+    NodeStarted {
+        node: String,
+        stage: &'static str,
+        why: Vec<String>,
+    },
     /// A reader divides its files, or a table stage decides.
-    NodePhase { node: String, phase: &'static str },
-    ShardsPlanned { node: String, n_shards: u32, n_done: u32 },
-    ShardFinished { node: String, index: u32, rows: u64, n_shards: u32 },
-    NodeFinished { node: String, counts: SourceCounts, n_shards: u32, bytes: u64 },
-    NodeFailed { node: String, error: String },
-    BuildFinished { n_run: usize, n_fresh: usize, n_quarantined: u64 },
+    NodePhase {
+        node: String,
+        phase: &'static str,
+    },
+    ShardsPlanned {
+        node: String,
+        n_shards: u32,
+        n_done: u32,
+    },
+    ShardFinished {
+        node: String,
+        index: u32,
+        rows: u64,
+        n_shards: u32,
+    },
+    NodeFinished {
+        node: String,
+        counts: SourceCounts,
+        n_shards: u32,
+        bytes: u64,
+    },
+    NodeFailed {
+        node: String,
+        error: String,
+    },
+    BuildFinished {
+        n_run: usize,
+        n_fresh: usize,
+        n_quarantined: u64,
+    },
     Interrupted,
 }
 

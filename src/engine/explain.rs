@@ -82,7 +82,9 @@ impl Session {
                     break;
                 }
                 for row in ledger(&folder)? {
-                    let meant = row.record_id.as_str() == asked || row.record_id.case_id(pipeline) == asked || place.is_some_and(|(file, line)| row.file == file && row.line == line);
+                    let meant = row.record_id.as_str() == asked
+                        || row.record_id.case_id(pipeline) == asked
+                        || place.is_some_and(|(file, line)| row.file == file && row.line == line);
                     if meant {
                         found.insert(row.record_id);
                     }
@@ -105,7 +107,9 @@ impl Session {
                     for record in records {
                         let provenance = record.get("provenance");
                         let at = |key: &str| provenance.and_then(|provenance| provenance.get(key));
-                        if at("file").and_then(Value::as_str) == Some(file) && at("line").and_then(Value::as_u64) == Some(line) {
+                        if at("file").and_then(Value::as_str) == Some(file)
+                            && at("line").and_then(Value::as_u64) == Some(line)
+                        {
                             found.extend(record.get("record_id").and_then(Value::as_str).map(RecordId::parse));
                         }
                     }
@@ -116,7 +120,14 @@ impl Session {
     }
 
     fn life(&self, id: &RecordId, upstream: &Upstream<'_>) -> anyhow::Result<Life> {
-        let mut life = Life { record_id: id.clone(), case_id: id.case_id(&self.graph.pipeline), place: None, raw_sha256: None, steps: Vec::new(), not_built: Vec::new() };
+        let mut life = Life {
+            record_id: id.clone(),
+            case_id: id.case_id(&self.graph.pipeline),
+            place: None,
+            raw_sha256: None,
+            steps: Vec::new(),
+            not_built: Vec::new(),
+        };
         let mut known = Map::new();
         for (index, plan) in upstream.plans.iter().enumerate() {
             let node = self.node(index)?;
@@ -135,13 +146,25 @@ impl Session {
                 for row in ledger(&folder)?.into_iter().filter(|row| is_same_life(&row.record_id, id)) {
                     life.place.get_or_insert_with(|| format!("{}:{}", row.file, row.line));
                     life.raw_sha256.get_or_insert_with(|| row.raw_sha256.to_string());
-                    steps.push(self.step(index, row.record_id, row.exit.as_str(), Some(row.reason), Some(row.detail))?);
+                    steps.push(self.step(
+                        index,
+                        row.record_id,
+                        row.exit.as_str(),
+                        Some(row.reason),
+                        Some(row.detail),
+                    )?);
                 }
                 for (record_id, record) in records(&folder, id, node.stage.shape.only_selects())? {
-                    let mut step = self.step(index, record_id.clone(), outcome(node.stage.shape, &record_id, id), None, None)?;
+                    let mut step =
+                        self.step(index, record_id.clone(), outcome(node.stage.shape, &record_id, id), None, None)?;
                     if let Some(record) = record {
                         if let Some(provenance) = record.get("provenance") {
-                            let text = |key: &str| provenance.get(key).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).unwrap_or_default();
+                            let text = |key: &str| {
+                                provenance
+                                    .get(key)
+                                    .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+                                    .unwrap_or_default()
+                            };
                             life.place.get_or_insert_with(|| format!("{}:{}", text("file"), text("line")));
                             life.raw_sha256.get_or_insert_with(|| text("raw_sha256"));
                         }
@@ -163,7 +186,9 @@ impl Session {
                         continue;
                     }
                     for row in from_batch::<Value>(&parquet::read(&path)?)? {
-                        let names = row.as_object().is_some_and(|row| row.values().any(|value| value.as_str() == Some(id.as_str())));
+                        let names = row
+                            .as_object()
+                            .is_some_and(|row| row.values().any(|value| value.as_str() == Some(id.as_str())));
                         if names {
                             match steps.last_mut() {
                                 Some(step) => step.side_rows.push((port.name.to_owned(), row)),
@@ -184,9 +209,25 @@ impl Session {
         Ok(life)
     }
 
-    fn step(&self, index: usize, record_id: RecordId, outcome: &str, reason: Option<String>, detail: Option<String>) -> anyhow::Result<Step> {
+    fn step(
+        &self,
+        index: usize,
+        record_id: RecordId,
+        outcome: &str,
+        reason: Option<String>,
+        detail: Option<String>,
+    ) -> anyhow::Result<Step> {
         let node = self.node(index)?;
-        Ok(Step { node: node.name.clone(), stage: node.stage.name.to_owned(), record_id, outcome: outcome.to_owned(), reason, detail, changes: Map::new(), side_rows: Vec::new() })
+        Ok(Step {
+            node: node.name.clone(),
+            stage: node.stage.name.to_owned(),
+            record_id,
+            outcome: outcome.to_owned(),
+            reason,
+            detail,
+            changes: Map::new(),
+            side_rows: Vec::new(),
+        })
     }
 }
 
@@ -214,21 +255,36 @@ fn ledger(folder: &Path) -> anyhow::Result<Vec<LedgerRow>> {
 }
 
 /// The records of a shard that are the asked one, its children or its parents; without content where only ids are stored.
-fn records(folder: &Path, id: &RecordId, only_ids: bool) -> anyhow::Result<Vec<(RecordId, Option<Map<String, Value>>)>> {
+fn records(
+    folder: &Path,
+    id: &RecordId,
+    only_ids: bool,
+) -> anyhow::Result<Vec<(RecordId, Option<Map<String, Value>>)>> {
     let path = folder.join(shard::PART);
     let ids = record_ids(&parquet::read_columns(&path, &["record_id"])?)?;
-    let rows: Vec<u32> = ids.iter().zip(0u32..).filter(|(found, _)| is_same_life(&RecordId::parse(found), id)).map(|(_, row)| row).collect();
+    let rows: Vec<u32> = ids
+        .iter()
+        .zip(0u32..)
+        .filter(|(found, _)| is_same_life(&RecordId::parse(found), id))
+        .map(|(_, row)| row)
+        .collect();
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     if only_ids {
-        return Ok(rows.iter().filter_map(|row| ids.get(*row as usize)).map(|found| (RecordId::parse(found), None)).collect());
+        return Ok(rows
+            .iter()
+            .filter_map(|row| ids.get(*row as usize))
+            .map(|found| (RecordId::parse(found), None))
+            .collect());
     }
     let batch: RecordBatch = arrow::compute::take_record_batch(&parquet::read(&path)?, &UInt32Array::from(rows))?;
     let records: Vec<Map<String, Value>> = from_batch(&batch)?;
     Ok(records
         .into_iter()
-        .map(|record| (RecordId::parse(record.get("record_id").and_then(Value::as_str).unwrap_or_default()), Some(record)))
+        .map(|record| {
+            (RecordId::parse(record.get("record_id").and_then(Value::as_str).unwrap_or_default()), Some(record))
+        })
         .collect())
 }
 
@@ -236,7 +292,12 @@ fn records(folder: &Path, id: &RecordId, only_ids: bool) -> anyhow::Result<Vec<(
 fn is_same_life(one: &RecordId, other: &RecordId) -> bool {
     let (short, long) = if one.as_str().len() <= other.as_str().len() { (one, other) } else { (other, one) };
     long.as_str().strip_prefix(short.as_str()).is_some_and(|rest| {
-        rest.is_empty() || (rest.starts_with('_') && rest.split('_').skip(1).all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())))
+        rest.is_empty()
+            || (rest.starts_with('_')
+                && rest
+                    .split('_')
+                    .skip(1)
+                    .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())))
     })
 }
 

@@ -64,7 +64,8 @@ impl Session {
     /// The plan of one node, given those of the nodes before it.
     pub fn plan_node(&self, index: usize, plans: &[NodePlan]) -> anyhow::Result<NodePlan> {
         let node = self.node(index)?;
-        let without = |state, why: Vec<String>| NodePlan { state, why, components: None, build_dir: None, manifest: None };
+        let without =
+            |state, why: Vec<String>| NodePlan { state, why, components: None, build_dir: None, manifest: None };
         if let Some(why) = self.absent.get(&index) {
             return Ok(without(State::Absent, vec![why.clone()]));
         }
@@ -127,7 +128,11 @@ impl Session {
         for port in node.stage.inputs.iter().chain(node.stage.outputs) {
             schemas.insert(format!("{}:{}", port.row.name, port.name), port.row.hash()?);
         }
-        let settings = node.settings.iter().map(|(key, value)| Ok((key.clone(), serde_json::to_value(value)?))).collect::<anyhow::Result<_>>()?;
+        let settings = node
+            .settings
+            .iter()
+            .map(|(key, value)| Ok((key.clone(), serde_json::to_value(value)?)))
+            .collect::<anyhow::Result<_>>()?;
         let mut engine = BTreeMap::from([
             ("shard_records".to_owned(), self.graph.shard_records.into()),
             ("shard_bytes".to_owned(), self.graph.shard_bytes.into()),

@@ -91,9 +91,16 @@ impl Session {
                         self.write_current(node, &plan)?;
                         events.take(&Event::NodeFresh { node: node.name.clone() });
                     }
-                    State::Absent => events.take(&Event::NodeAbsent { node: node.name.clone(), why: plan.why.join("; ") }),
+                    State::Absent => {
+                        events.take(&Event::NodeAbsent { node: node.name.clone(), why: plan.why.join("; ") })
+                    }
                     State::Pending => {
-                        return Err(usage(format!("node {} {}; build without --only, or with --to {}", node.name, plan.why.join(", "), node.name)));
+                        return Err(usage(format!(
+                            "node {} {}; build without --only, or with --to {}",
+                            node.name,
+                            plan.why.join(", "),
+                            node.name
+                        )));
                     }
                     State::Stale | State::Missing => {
                         let manifest = match self.run_node(index, &plan, &plans, options, events) {
@@ -102,7 +109,10 @@ impl Session {
                                 if matches!(error.downcast_ref::<Fault>(), Some(Fault::Interrupted)) {
                                     events.take(&Event::Interrupted);
                                 } else {
-                                    events.take(&Event::NodeFailed { node: node.name.clone(), error: format!("{error:#}") });
+                                    events.take(&Event::NodeFailed {
+                                        node: node.name.clone(),
+                                        error: format!("{error:#}"),
+                                    });
                                 }
                                 return Err(error.context(format!("node {}", node.name)));
                             }
@@ -119,7 +129,11 @@ impl Session {
             plans.push(plan);
         }
         lock(&self.hashes).save()?;
-        events.take(&Event::BuildFinished { n_run: summary.n_run, n_fresh: summary.n_fresh, n_quarantined: summary.n_quarantined });
+        events.take(&Event::BuildFinished {
+            n_run: summary.n_run,
+            n_fresh: summary.n_fresh,
+            n_quarantined: summary.n_quarantined,
+        });
         Ok(summary)
     }
 
@@ -135,7 +149,8 @@ impl Session {
     /// Removes the last build of a node, so that it runs again.
     fn forget(&self, index: usize) -> anyhow::Result<()> {
         let plans = self.plan()?;
-        if let Some(folder) = plans.get(index).and_then(|plan| plan.build_dir.as_ref()).filter(|folder| folder.is_dir()) {
+        if let Some(folder) = plans.get(index).and_then(|plan| plan.build_dir.as_ref()).filter(|folder| folder.is_dir())
+        {
             // Renamed first: a build folder is whole or not there.
             let trash = fs::temporary_beside(folder);
             std::fs::rename(folder, &trash).with_context(|| format!("renaming {}", folder.display()))?;
@@ -155,7 +170,14 @@ impl Session {
         Ok(())
     }
 
-    fn run_node(&self, index: usize, plan: &NodePlan, plans: &[NodePlan], options: &BuildOptions, events: &mut dyn EventSink) -> anyhow::Result<StageManifest> {
+    fn run_node(
+        &self,
+        index: usize,
+        plan: &NodePlan,
+        plans: &[NodePlan],
+        options: &BuildOptions,
+        events: &mut dyn EventSink,
+    ) -> anyhow::Result<StageManifest> {
         let node = self.node(index)?;
         events.take(&Event::NodeStarted { node: node.name.clone(), stage: node.stage.name, why: plan.why.clone() });
         self.forget_caches(index);
@@ -201,14 +223,19 @@ impl Session {
                 let mut source = found.raw.clone();
                 for file in &mut source.files {
                     let path = self.workspace.raw.join(&file.path);
-                    file.readable = raw::readable(&self.workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
+                    file.readable =
+                        raw::readable(&self.workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
                 }
                 let path = build_dir.join("cut.json");
                 let cut = match read_json::<Cut>(&path)? {
                     Some(cut) => cut,
                     None => {
                         events.take(&Event::NodePhase { node: node.name.clone(), phase: "dividing files" });
-                        let limits = ShardLimits { records: self.graph.shard_records, bytes: self.graph.shard_bytes, limit: self.limit };
+                        let limits = ShardLimits {
+                            records: self.graph.shard_records,
+                            bytes: self.graph.shard_bytes,
+                            limit: self.limit,
+                        };
                         let cut = reader.cut(&source, limits)?;
                         fs::write_atomic(&path, &to_json(&cut)?)?;
                         cut
@@ -223,11 +250,26 @@ impl Session {
             }
             _ => (None, upstream.n_input_shards(index)?),
         };
-        Ok(NodeWork { session: self, index, node, stage, upstream, build_dir, reading, n_shards, sides: upstream.side_inputs(index)? })
+        Ok(NodeWork {
+            session: self,
+            index,
+            node,
+            stage,
+            upstream,
+            build_dir,
+            reading,
+            n_shards,
+            sides: upstream.side_inputs(index)?,
+        })
     }
 
     /// Runs the shards that are not there yet, on threads.
-    fn run_shards(&self, work: &NodeWork<'_>, options: &BuildOptions, events: &mut dyn EventSink) -> anyhow::Result<()> {
+    fn run_shards(
+        &self,
+        work: &NodeWork<'_>,
+        options: &BuildOptions,
+        events: &mut dyn EventSink,
+    ) -> anyhow::Result<()> {
         let missing: Vec<u32> = (0..work.n_shards).filter(|index| !work.target(*index).is_dir()).collect();
         let n_done = work.n_shards - u32::try_from(missing.len())?;
         events.take(&Event::ShardsPlanned { node: work.node.name.clone(), n_shards: work.n_shards, n_done });
@@ -259,7 +301,12 @@ impl Session {
             drop(sender);
             for result in receiver {
                 match result {
-                    Ok((index, rows)) => events.take(&Event::ShardFinished { node: work.node.name.clone(), index, rows, n_shards: work.n_shards }),
+                    Ok((index, rows)) => events.take(&Event::ShardFinished {
+                        node: work.node.name.clone(),
+                        index,
+                        rows,
+                        n_shards: work.n_shards,
+                    }),
                     Err(error) => {
                         first_error.get_or_insert(error);
                     }
@@ -297,19 +344,39 @@ impl Session {
             paths.push(path);
         }
         rows.sort_by(|one, other| one.record_id.cmp(&other.record_id));
-        if let Some(pair) = rows.windows(2).find(|pair| matches!(pair, [one, other] if one.record_id == other.record_id)) {
-            bail!("the id {} comes twice in the stream of node {}", pair.first().map_or("", |row| row.record_id.as_str()), work.node.name);
+        if let Some(pair) =
+            rows.windows(2).find(|pair| matches!(pair, [one, other] if one.record_id == other.record_id))
+        {
+            bail!(
+                "the id {} comes twice in the stream of node {}",
+                pair.first().map_or("", |row| row.record_id.as_str()),
+                work.node.name
+            );
         }
         let mut sides = SideEmitter::default();
-        let mut decisions = if rows.is_empty() { Vec::new() } else { stage.decide(crate::store::parquet::scan(&paths)?, &mut sides)? };
+        let mut decisions = if rows.is_empty() {
+            Vec::new()
+        } else {
+            stage.decide(crate::store::parquet::scan(&paths)?, &mut sides)?
+        };
         decisions.sort_by(|one, other| one.record_id.cmp(&other.record_id));
-        let same = decisions.len() == rows.len() && decisions.iter().zip(&rows).all(|(decision, row)| decision.record_id == row.record_id);
-        ensure!(same, "stage {} decided {} ids of {}, or some twice", work.node.stage.name, decisions.len(), rows.len());
+        let same = decisions.len() == rows.len()
+            && decisions.iter().zip(&rows).all(|(decision, row)| decision.record_id == row.record_id);
+        ensure!(
+            same,
+            "stage {} decided {} ids of {}, or some twice",
+            work.node.stage.name,
+            decisions.len(),
+            rows.len()
+        );
         let (sides, media) = sides.finish()?;
         let chunk = usize::try_from(self.graph.shard_records)?;
         let n_shards = u32::try_from(rows.len().div_ceil(chunk))?;
         let firsts: Vec<&RecordId> = rows.iter().step_by(chunk).map(|row| &row.record_id).collect();
-        let side_chunks = sides.iter().map(|(port, side)| Ok((*port, side.row_name, divide(&side.batch, &firsts)?))).collect::<anyhow::Result<Vec<_>>>()?;
+        let side_chunks = sides
+            .iter()
+            .map(|(port, side)| Ok((*port, side.row_name, divide(&side.batch, &firsts)?)))
+            .collect::<anyhow::Result<Vec<_>>>()?;
         let mut media = Some(media);
         for (index, (rows, decisions)) in (0u32..).zip(rows.chunks(chunk).zip(decisions.chunks(chunk))) {
             let target = shard::shard_dir(work.build_dir, index);
@@ -323,13 +390,27 @@ impl Session {
                 }
             }
             output.media = media.take().unwrap_or_default();
-            work.commit(&target, &to_batch(&output.kept)?, output.ledger, output.sides, output.media, BTreeMap::new(), output.counts, BTreeMap::new())?;
+            work.commit(
+                &target,
+                &to_batch(&output.kept)?,
+                output.ledger,
+                output.sides,
+                output.media,
+                BTreeMap::new(),
+                output.counts,
+                BTreeMap::new(),
+            )?;
         }
         Ok(n_shards)
     }
 
     /// Counts, limits, then `stage.json`.
-    fn finish_node(&self, work: &NodeWork<'_>, decided: Option<u32>, events: &mut dyn EventSink) -> anyhow::Result<StageManifest> {
+    fn finish_node(
+        &self,
+        work: &NodeWork<'_>,
+        decided: Option<u32>,
+        events: &mut dyn EventSink,
+    ) -> anyhow::Result<StageManifest> {
         let node = work.node;
         let n_shards = decided.unwrap_or(work.n_shards);
         let mut counts = SourceCounts::new();
@@ -338,7 +419,8 @@ impl Session {
         let mut replies = BTreeMap::new();
         for index in 0..n_shards {
             let folder = shard::shard_dir(work.build_dir, index);
-            let (manifest, summary) = shard::read_manifest(&folder)?.with_context(|| format!("{} is gone", folder.display()))?;
+            let (manifest, summary) =
+                shard::read_manifest(&folder)?.with_context(|| format!("{} is gone", folder.display()))?;
             add_counts(&mut counts, &manifest.counts);
             for port in node.stage.outputs.iter().filter(|port| port.kind == PortKind::Side) {
                 *sides.entry(port.name.to_owned()).or_default() += manifest.rows(&shard::side_file(port.name));
@@ -369,7 +451,11 @@ impl Session {
             replies,
             shards,
         };
-        ensure!(work.build_dir.ends_with(manifest.fingerprint.short()), "the inputs of node {} changed while it ran; build again", node.name);
+        ensure!(
+            work.build_dir.ends_with(manifest.fingerprint.short()),
+            "the inputs of node {} changed while it ran; build again",
+            node.name
+        );
         fs::write_atomic(&work.build_dir.join("stage.json"), &to_json(&manifest)?)?;
         events.take(&Event::NodeFinished {
             node: node.name.clone(),
@@ -405,7 +491,10 @@ impl Session {
         if complaints.is_empty() {
             return Ok(());
         }
-        let example = self.first_exit(work)?.map(|row| format!("; for one of them: casemill explain {} {}", self.graph.pipeline, row.record_id)).unwrap_or_default();
+        let example = self
+            .first_exit(work)?
+            .map(|row| format!("; for one of them: casemill explain {} {}", self.graph.pipeline, row.record_id))
+            .unwrap_or_default();
         Err(input(format!(
             "it is not committed: {}; raise the limit under [nodes.{}] in {} if that is right{example}",
             complaints.join("; "),
@@ -431,7 +520,9 @@ impl Session {
         let plan = plans.get(node).context("a node that is not planned")?;
         match plan.state {
             State::Fresh => return Ok(0),
-            State::Pending | State::Absent => return Err(usage(format!("node {name} cannot run: {}", plan.why.join(", ")))),
+            State::Pending | State::Absent => {
+                return Err(usage(format!("node {name} cannot run: {}", plan.why.join(", "))));
+            }
             State::Stale | State::Missing => {}
         }
         let work = self.prepare(node, plan, &plans, false, &mut ())?;
@@ -460,12 +551,21 @@ struct NodeWork<'a> {
 impl NodeWork<'_> {
     /// Where the work of one input shard goes.
     fn target(&self, index: u32) -> std::path::PathBuf {
-        if matches!(self.stage, AnyStage::Table(_)) { shard::columns_dir(self.build_dir, index) } else { shard::shard_dir(self.build_dir, index) }
+        if matches!(self.stage, AnyStage::Table(_)) {
+            shard::columns_dir(self.build_dir, index)
+        } else {
+            shard::shard_dir(self.build_dir, index)
+        }
     }
 
     /// Runs and commits one shard; gives its rows.
     fn run_shard(&self, index: u32) -> anyhow::Result<u64> {
-        let context = StageContext { pipeline: &self.session.graph.pipeline, node: &self.node.name, media: &self.upstream, sides: &self.sides };
+        let context = StageContext {
+            pipeline: &self.session.graph.pipeline,
+            node: &self.node.name,
+            media: &self.upstream,
+            sides: &self.sides,
+        };
         let read = || self.upstream.read_input(self.index, index, None);
         let output = match self.stage {
             AnyStage::Reader(reader) => {
@@ -497,7 +597,16 @@ impl NodeWork<'_> {
             }
         };
         let rows = part.num_rows() as u64;
-        self.commit(&self.target(index), &part, output.ledger, output.sides, output.media, output.raw_media, output.counts, output.replies)?;
+        self.commit(
+            &self.target(index),
+            &part,
+            output.ledger,
+            output.sides,
+            output.media,
+            output.raw_media,
+            output.counts,
+            output.replies,
+        )?;
         Ok(rows)
     }
 
@@ -515,16 +624,28 @@ impl NodeWork<'_> {
     ) -> anyhow::Result<()> {
         let stage = self.node.stage;
         for row in &ledger {
-            ensure!(stage.reasons.contains(&row.reason.as_str()), "stage {} gave the reason `{}`, which it does not declare", stage.name, row.reason);
+            ensure!(
+                stage.reasons.contains(&row.reason.as_str()),
+                "stage {} gave the reason `{}`, which it does not declare",
+                stage.name,
+                row.reason
+            );
         }
         let mut batches = BTreeMap::new();
         for (port, side) in &sides {
             let declared = stage.outputs.iter().find(|output| output.name == *port && output.kind == PortKind::Side);
             let declared = declared.with_context(|| format!("stage {} has no side port `{port}`", stage.name))?;
-            ensure!(declared.row.name == side.row_name, "side port `{port}` of stage {} takes `{}`, not `{}`", stage.name, declared.row.name, side.row_name);
+            ensure!(
+                declared.row.name == side.row_name,
+                "side port `{port}` of stage {} takes `{}`, not `{}`",
+                stage.name,
+                declared.row.name,
+                side.row_name
+            );
             batches.insert(*port, &side.batch);
         }
-        let content = ShardContent { part: Some(part), ledger: &ledger, sides: batches, media, raw_media, counts, replies };
+        let content =
+            ShardContent { part: Some(part), ledger: &ledger, sides: batches, media, raw_media, counts, replies };
         shard::commit(&self.session.workspace, target, content).map(drop)
     }
 }
@@ -538,7 +659,13 @@ struct DecidedShard {
 }
 
 fn decided_shard(node: &str, rows: &[EngineRow], decisions: &[Decision]) -> anyhow::Result<DecidedShard> {
-    let mut shard = DecidedShard { kept: Vec::new(), ledger: Vec::new(), counts: SourceCounts::new(), sides: BTreeMap::new(), media: BTreeMap::new() };
+    let mut shard = DecidedShard {
+        kept: Vec::new(),
+        ledger: Vec::new(),
+        counts: SourceCounts::new(),
+        sides: BTreeMap::new(),
+        media: BTreeMap::new(),
+    };
     for (row, decision) in rows.iter().zip(decisions) {
         let counts: &mut Counts = shard.counts.entry(row.source.clone()).or_default();
         counts.n_in += 1;

@@ -70,15 +70,24 @@ impl Session {
             let (node, key, value) = parse_set(text)?;
             let known = config.nodes.keys().cloned().collect::<Vec<_>>();
             let Some(node) = config.nodes.get_mut(&node) else {
-                return Err(usage(format!("--set {text}: no node `{node}`{}", suggestion(&node, known.iter().map(String::as_str)))));
+                return Err(usage(format!(
+                    "--set {text}: no node `{node}`{}",
+                    suggestion(&node, known.iter().map(String::as_str))
+                )));
             };
             node.settings.insert(key, Located { value, line: 0 });
         }
-        let graph = dag::resolve(&config, options.stages, |name| options.project.source(name).map_err(|error| format!("{error:#}")))?;
+        let graph = dag::resolve(&config, options.stages, |name| {
+            options.project.source(name).map_err(|error| format!("{error:#}"))
+        })?;
         let mut hashes = RawHashes::load(&options.workspace);
         let sources = find_sources(&graph, &options.workspace, &mut hashes)?;
         let absent = absent_nodes(&graph, &sources, &options.workspace)?;
-        let resources = graph.nodes.iter().map(|node| load_resources(&options.project, &graph, node)).collect::<anyhow::Result<Vec<_>>>()?;
+        let resources = graph
+            .nodes
+            .iter()
+            .map(|node| load_resources(&options.project, &graph, node))
+            .collect::<anyhow::Result<Vec<_>>>()?;
         let stages = graph.nodes.iter().map(|_| OnceLock::new()).collect();
         Ok(Self {
             project: options.project,
@@ -123,10 +132,19 @@ impl Session {
             anyhow::bail!("there is no node {index}");
         };
         let built = cell.get_or_init(|| {
-            let format = node.source.as_ref().and_then(|source| self.graph.sources.get(source)).map(|source| source.format.as_str());
+            let format = node
+                .source
+                .as_ref()
+                .and_then(|source| self.graph.sources.get(source))
+                .map(|source| source.format.as_str());
             let arguments = StageArguments { settings: node.settings.clone(), resources: &resources.files, format };
-            let stage = (node.stage.build)(&arguments).map_err(|error| format!("{}: nodes.{}: {error:#}", self.graph.file, node.name))?;
-            if stage.shape() == node.stage.shape { Ok(stage) } else { Err(format!("stage {} is declared with another shape than it has", node.stage.name)) }
+            let stage = (node.stage.build)(&arguments)
+                .map_err(|error| format!("{}: nodes.{}: {error:#}", self.graph.file, node.name))?;
+            if stage.shape() == node.stage.shape {
+                Ok(stage)
+            } else {
+                Err(format!("stage {} is declared with another shape than it has", node.stage.name))
+            }
         });
         built.as_ref().map_err(|message| usage(message))
     }
@@ -157,7 +175,12 @@ impl Session {
                 });
             }
             if !found.unmatched.is_empty() {
-                events.push(Event::Warning { message: format!("{name}: not read, since no pattern of the source matches: {}", found.unmatched.join(", ")) });
+                events.push(Event::Warning {
+                    message: format!(
+                        "{name}: not read, since no pattern of the source matches: {}",
+                        found.unmatched.join(", ")
+                    ),
+                });
             }
             for file in found.raw.files.iter().filter(|file| file.bytes == 0) {
                 events.push(Event::Warning { message: format!("{} is empty", file.path) });
@@ -169,15 +192,21 @@ impl Session {
 
 /// `node.key=value`; the value is TOML, or text when it is not.
 fn parse_set(text: &str) -> anyhow::Result<(String, String, toml::Value)> {
-    let wrong = || usage(format!("--set {text}: write it as node.key=value, for example --set dedup_near.threshold=0.9"));
+    let wrong =
+        || usage(format!("--set {text}: write it as node.key=value, for example --set dedup_near.threshold=0.9"));
     let (path, value) = text.split_once('=').ok_or_else(wrong)?;
     let (node, key) = path.trim().split_once('.').ok_or_else(wrong)?;
     let value = value.trim();
-    let parsed = toml::from_str::<toml::Table>(&format!("value = {value}")).ok().and_then(|mut table| table.remove("value"));
+    let parsed =
+        toml::from_str::<toml::Table>(&format!("value = {value}")).ok().and_then(|mut table| table.remove("value"));
     Ok((node.to_owned(), key.to_owned(), parsed.unwrap_or_else(|| toml::Value::String(value.to_owned()))))
 }
 
-fn find_sources(graph: &Graph, workspace: &Workspace, hashes: &mut RawHashes) -> anyhow::Result<BTreeMap<String, FoundSource>> {
+fn find_sources(
+    graph: &Graph,
+    workspace: &Workspace,
+    hashes: &mut RawHashes,
+) -> anyhow::Result<BTreeMap<String, FoundSource>> {
     let mut found = BTreeMap::new();
     let mut missing = Vec::new();
     for (name, config) in &graph.sources {
@@ -189,12 +218,21 @@ fn find_sources(graph: &Graph, workspace: &Workspace, hashes: &mut RawHashes) ->
     let required: Vec<_> = missing.iter().filter(|(name, _)| !graph.optional_sources.contains(*name)).collect();
     let instructions = |sources: &[&(&String, &SourceConfig)]| {
         let lines = sources.iter().map(|(name, config)| {
-            format!("  {}/{name}/: {}\n    {}", workspace.raw.display(), config.files.join(" or "), config.how_to_get.trim().replace('\n', "\n    "))
+            format!(
+                "  {}/{name}/: {}\n    {}",
+                workspace.raw.display(),
+                config.files.join(" or "),
+                config.how_to_get.trim().replace('\n', "\n    ")
+            )
         });
         lines.collect::<Vec<_>>().join("\n")
     };
     if !required.is_empty() {
-        return Err(input(format!("pipeline {} cannot run: raw files are missing\n{}", graph.pipeline, instructions(&required))));
+        return Err(input(format!(
+            "pipeline {} cannot run: raw files are missing\n{}",
+            graph.pipeline,
+            instructions(&required)
+        )));
     }
     if (found.len() as u64) < graph.min_sources {
         return Err(input(format!(
@@ -209,7 +247,11 @@ fn find_sources(graph: &Graph, workspace: &Workspace, hashes: &mut RawHashes) ->
 }
 
 /// The files of a source; `None` when there are none.
-pub fn find_source(config: &SourceConfig, workspace: &Workspace, hashes: &mut RawHashes) -> anyhow::Result<Option<FoundSource>> {
+pub fn find_source(
+    config: &SourceConfig,
+    workspace: &Workspace,
+    hashes: &mut RawHashes,
+) -> anyhow::Result<Option<FoundSource>> {
     let folder = workspace.raw.join(&config.name);
     let names = raw::matching(&folder, &config.files)?;
     if names.is_empty() {
@@ -228,12 +270,17 @@ pub fn find_source(config: &SourceConfig, workspace: &Workspace, hashes: &mut Ra
     } else {
         (Rights::unknown(), None)
     };
-    let unmatched = fs::list(&folder)?.into_iter().filter(|name| name != RIGHTS_FILE && !names.contains(name)).collect();
+    let unmatched =
+        fs::list(&folder)?.into_iter().filter(|name| name != RIGHTS_FILE && !names.contains(name)).collect();
     Ok(Some(FoundSource { raw: RawSource { name: config.name.clone(), rights, files }, rights_file, unmatched }))
 }
 
 /// Nodes without input: readers of absent sources, and what depends on them alone.
-fn absent_nodes(graph: &Graph, sources: &BTreeMap<String, FoundSource>, workspace: &Workspace) -> anyhow::Result<BTreeMap<usize, String>> {
+fn absent_nodes(
+    graph: &Graph,
+    sources: &BTreeMap<String, FoundSource>,
+    workspace: &Workspace,
+) -> anyhow::Result<BTreeMap<usize, String>> {
     let mut absent: BTreeMap<usize, String> = BTreeMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         if let Some(source) = &node.source
@@ -247,7 +294,8 @@ fn absent_nodes(graph: &Graph, sources: &BTreeMap<String, FoundSource>, workspac
             if links.iter().any(|link| !absent.contains_key(&link.node)) {
                 continue;
             }
-            let names: Vec<&str> = links.iter().filter_map(|link| graph.nodes.get(link.node)).map(|node| node.name.as_str()).collect();
+            let names: Vec<&str> =
+                links.iter().filter_map(|link| graph.nodes.get(link.node)).map(|node| node.name.as_str()).collect();
             let why = format!("its input {} is absent", names.join(", "));
             if !node.optional {
                 return Err(input(format!(

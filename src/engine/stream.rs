@@ -89,7 +89,10 @@ impl Upstream<'_> {
             }
             before += n;
         }
-        anyhow::bail!("node {} has {before} input shards, shard {index} is not among them", self.session.node(node)?.name)
+        anyhow::bail!(
+            "node {} has {before} input shards, shard {index} is not among them",
+            self.session.node(node)?.name
+        )
     }
 
     /// Records of one shard that a committed node passes on.
@@ -126,8 +129,16 @@ impl Upstream<'_> {
         let (manifest, folder) = self.committed(node)?;
         let mut selection = vec![Vec::new(); manifest.n_stream_shards as usize];
         for index in 0..manifest.shards.len() {
-            let batch = parquet::read_columns(&shard::shard_dir(folder, u32::try_from(index)?).join(shard::PART), &["shard", "row"])?;
-            let column = |name: &str| batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<UInt32Type>()).context("a selection column is missing");
+            let batch = parquet::read_columns(
+                &shard::shard_dir(folder, u32::try_from(index)?).join(shard::PART),
+                &["shard", "row"],
+            )?;
+            let column = |name: &str| {
+                batch
+                    .column_by_name(name)
+                    .and_then(|column| column.as_primitive_opt::<UInt32Type>())
+                    .context("a selection column is missing")
+            };
             for (shard, row) in column("shard")?.values().iter().zip(column("row")?.values()) {
                 selection.get_mut(*shard as usize).context("a selected row of a shard that is not there")?.push(*row);
             }
@@ -159,7 +170,8 @@ impl Upstream<'_> {
         }
         let schema = {
             let stage = self.session.node(node)?.stage;
-            let output = stage.outputs.iter().find(|output| output.name == port).context("a side port that is not there")?;
+            let output =
+                stage.outputs.iter().find(|output| output.name == port).context("a side port that is not there")?;
             (output.row.arrow_schema)()?
         };
         let mut batches = Vec::new();
@@ -178,7 +190,12 @@ impl Upstream<'_> {
     }
 
     /// Every shard of a side table, in order.
-    pub fn for_each_side(&self, node: usize, port: &str, mut visit: impl FnMut(RecordBatch) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub fn for_each_side(
+        &self,
+        node: usize,
+        port: &str,
+        mut visit: impl FnMut(RecordBatch) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let (manifest, folder) = self.committed(node)?;
         for index in 0..manifest.shards.len() {
             let path = shard::shard_dir(folder, u32::try_from(index)?).join(shard::side_file(port));

@@ -93,7 +93,8 @@ pub fn arrow_schema<T: Row>() -> anyhow::Result<SchemaRef> {
         .strings_as_large_utf8(false)
         .string_dictionary_encoding(false)
         .enums_without_data_as_strings(true);
-    let fields = Vec::<FieldRef>::from_type::<T>(options).with_context(|| format!("declaring the columns of `{}`", T::NAME))?;
+    let fields =
+        Vec::<FieldRef>::from_type::<T>(options).with_context(|| format!("declaring the columns of `{}`", T::NAME))?;
     Ok(Arc::new(Schema::new(fields.iter().map(|field| plain(field)).collect::<Vec<_>>())))
 }
 
@@ -154,7 +155,13 @@ mod tests {
             let schema = (row_type.arrow_schema)().unwrap();
             assert!(!schema.fields().is_empty());
             let text = format!("{schema:?}");
-            assert!(!text.contains("LargeUtf8") && !text.contains("LargeList") && !text.contains("Dictionary") && !text.contains("Null,"), "{text}");
+            assert!(
+                !text.contains("LargeUtf8")
+                    && !text.contains("LargeList")
+                    && !text.contains("Dictionary")
+                    && !text.contains("Null,"),
+                "{text}"
+            );
             assert!((row_type.json_schema)().get("properties").is_some());
         }
     }

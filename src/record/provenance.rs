@@ -50,7 +50,12 @@ pub struct Rights {
 
 impl Rights {
     pub fn unknown() -> Self {
-        Self { snapshot: "unknown".to_owned(), licence: "unknown".to_owned(), access: Access::Unknown, llm_egress: LlmEgress::None }
+        Self {
+            snapshot: "unknown".to_owned(),
+            licence: "unknown".to_owned(),
+            access: Access::Unknown,
+            llm_egress: LlmEgress::None,
+        }
     }
 }
 

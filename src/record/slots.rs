@@ -146,7 +146,11 @@ impl Slot {
     pub fn is_clinical(self) -> bool {
         !matches!(
             self,
-            Self::SymptomSmell | Self::ReceivingTreatment | Self::Department | Self::AdditionalNotes | Self::GroundTruthDiagnosis
+            Self::SymptomSmell
+                | Self::ReceivingTreatment
+                | Self::Department
+                | Self::AdditionalNotes
+                | Self::GroundTruthDiagnosis
         )
     }
 }

@@ -2,7 +2,10 @@
 
 use super::case::{CASE_TYPES, CaseContext, CaseRows, CaseType};
 use super::licence::{Profile, not_redistributable};
-use super::manifest::{MANIFEST, Manifest, ManifestCounts, ManifestFile, ManifestNode, ManifestSource, RELEASE_FORMAT, RawManifestFile, SUMS, sums};
+use super::manifest::{
+    MANIFEST, Manifest, ManifestCounts, ManifestFile, ManifestNode, ManifestSource, RELEASE_FORMAT, RawManifestFile,
+    SUMS, sums,
+};
 use super::merkle;
 use super::spill::Spill;
 use crate::engine::stream::Upstream;
@@ -81,7 +84,9 @@ pub fn freeze(session: &Session, options: &FreezeOptions) -> anyhow::Result<Free
 fn check_version(version: &str) -> anyhow::Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
     if version.is_empty() || version.starts_with('.') || !version.chars().all(fits) {
-        return Err(usage(format!("--version {version}: use letters, digits, `.`, `-`, `_` and `+`, for example 1.0.0")));
+        return Err(usage(format!(
+            "--version {version}: use letters, digits, `.`, `-`, `_` and `+`, for example 1.0.0"
+        )));
     }
     Ok(())
 }
@@ -96,23 +101,36 @@ fn check_fresh(session: &Session, plans: &[NodePlan], wanted: &BTreeSet<usize>) 
     if waiting.is_empty() {
         return Ok(());
     }
-    Err(usage(format!("there is no finished build to freeze: {}; run casemill build {} first", waiting.join("; "), session.graph.pipeline)))
+    Err(usage(format!(
+        "there is no finished build to freeze: {}; run casemill build {} first",
+        waiting.join("; "),
+        session.graph.pipeline
+    )))
 }
 
 /// Raw files are read once more: a cached hash is not proof enough for a release.
 fn check_raw(session: &Session) -> anyhow::Result<()> {
     for source in session.sources.values() {
         for file in source.raw.files.iter().chain(&source.rights_file) {
-            let (sha256, _) = raw::hash_file(&session.workspace.raw.join(&file.path)).map_err(|error| input(format!("cannot read {}: {error:#}", file.path)))?;
+            let (sha256, _) = raw::hash_file(&session.workspace.raw.join(&file.path))
+                .map_err(|error| input(format!("cannot read {}: {error:#}", file.path)))?;
             if sha256 != file.sha256 {
-                return Err(verification(format!("{} changed since the build, although its size and time did not; touch it and build again", file.path)));
+                return Err(verification(format!(
+                    "{} changed since the build, although its size and time did not; touch it and build again",
+                    file.path
+                )));
             }
         }
     }
     Ok(())
 }
 
-fn check_quarantine(session: &Session, plans: &[NodePlan], wanted: &BTreeSet<usize>, options: &FreezeOptions) -> anyhow::Result<()> {
+fn check_quarantine(
+    session: &Session,
+    plans: &[NodePlan],
+    wanted: &BTreeSet<usize>,
+    options: &FreezeOptions,
+) -> anyhow::Result<()> {
     let mut waiting = Vec::new();
     for (index, plan) in plans.iter().enumerate().filter(|(index, _)| wanted.contains(index)) {
         let Some(manifest) = &plan.manifest else { continue };
@@ -132,7 +150,12 @@ fn check_quarantine(session: &Session, plans: &[NodePlan], wanted: &BTreeSet<usi
 }
 
 /// Gives the folder its name, or compares it with what is there.
-fn settle(temporary: &Path, target: &Path, manifest: &Manifest, files: &[ManifestFile]) -> anyhow::Result<FreezeSummary> {
+fn settle(
+    temporary: &Path,
+    target: &Path,
+    manifest: &Manifest,
+    files: &[ManifestFile],
+) -> anyhow::Result<FreezeSummary> {
     let mut summary = FreezeSummary {
         folder: target.to_owned(),
         n_cases: manifest.n_cases,
@@ -164,7 +187,9 @@ fn differing_files(one: &Path, other: &Path) -> anyhow::Result<Vec<String>> {
     let names: BTreeSet<&String> = mine.iter().chain(&theirs).collect();
     let mut differing = Vec::new();
     for name in names {
-        let same = mine.contains(name) && theirs.contains(name) && raw::hash_file(&one.join(name))? == raw::hash_file(&other.join(name))?;
+        let same = mine.contains(name)
+            && theirs.contains(name)
+            && raw::hash_file(&one.join(name))? == raw::hash_file(&other.join(name))?;
         if !same {
             differing.push(name.clone());
         }
@@ -178,7 +203,8 @@ pub fn walk(folder: &Path) -> anyhow::Result<Vec<String>> {
         for name in fs::list(folder)? {
             let path = folder.join(&name);
             let shown = format!("{prefix}{name}");
-            let kind = std::fs::symlink_metadata(&path).with_context(|| format!("reading {}", path.display()))?.file_type();
+            let kind =
+                std::fs::symlink_metadata(&path).with_context(|| format!("reading {}", path.display()))?.file_type();
             if kind.is_dir() {
                 visit(&path, &format!("{shown}/"), found)?;
             } else {
@@ -213,18 +239,26 @@ impl ReleaseWriter<'_> {
         let graph = &self.session.graph;
         let record = self.session.node(graph.cases)?.stage.outputs.first().context("a stage without output")?.row.name;
         let case_type = CASE_TYPES.iter().find(|case_type| case_type.record == record);
-        let case_type = case_type.ok_or_else(|| usage(format!("{}: cases: records of type `{record}` cannot become cases", graph.file)))?;
+        let case_type = case_type
+            .ok_or_else(|| usage(format!("{}: cases: records of type `{record}` cannot become cases", graph.file)))?;
         let mut rows: BTreeMap<String, u64> = BTreeMap::new();
 
         let (content_hash, n_cases, refused) = self.write_cases(case_type, &mut rows)?;
         if n_cases == 0 {
-            return Err(verification(format!("no case may be in a release of profile {}: {}", self.options.profile.as_str(), show_refused(&refused))));
+            return Err(verification(format!(
+                "no case may be in a release of profile {}: {}",
+                self.options.profile.as_str(),
+                show_refused(&refused)
+            )));
         }
         rows.insert("ledger.parquet".to_owned(), self.write_ledger()?);
         rows.insert("review.parquet".to_owned(), self.write_review()?);
         fs::create_dir(&self.folder.join("schemas"))?;
         for row_type in TABLES.iter().map(|(_, row_type)| row_type).chain([&case_type.case]) {
-            fs::write_new(&self.folder.join("schemas").join(row_type.file_name()), &to_json(&(row_type.json_schema)())?)?;
+            fs::write_new(
+                &self.folder.join("schemas").join(row_type.file_name()),
+                &to_json(&(row_type.json_schema)())?,
+            )?;
         }
         fs::sync_dir(&self.folder.join("schemas"))?;
         fs::sync_dir(&self.folder.join("cases"))?;
@@ -238,18 +272,29 @@ impl ReleaseWriter<'_> {
         let text = to_json(&manifest)?;
         fs::write_new(&self.folder.join(MANIFEST), &text)?;
         let manifest_hash = Hash::of(&text);
-        let listed = manifest.files.iter().map(|file| (file.path.as_str(), &file.sha256)).chain([(MANIFEST, &manifest_hash)]);
+        let listed =
+            manifest.files.iter().map(|file| (file.path.as_str(), &file.sha256)).chain([(MANIFEST, &manifest_hash)]);
         fs::write_new(&self.folder.join(SUMS), sums(listed).as_bytes())?;
         let mut files = manifest.files.clone();
-        files.push(ManifestFile { path: MANIFEST.to_owned(), sha256: manifest_hash, bytes: text.len() as u64, rows: None });
+        files.push(ManifestFile {
+            path: MANIFEST.to_owned(),
+            sha256: manifest_hash,
+            bytes: text.len() as u64,
+            rows: None,
+        });
         Ok((manifest, files))
     }
 
     /// `cases/*.parquet`, `slots.parquet`, `texts.parquet`, `provenance.parquet`, all sorted by case id.
-    fn write_cases(&self, case_type: &CaseType, rows: &mut BTreeMap<String, u64>) -> anyhow::Result<(Hash, u64, SourceCounts)> {
+    fn write_cases(
+        &self,
+        case_type: &CaseType,
+        rows: &mut BTreeMap<String, u64>,
+    ) -> anyhow::Result<(Hash, u64, SourceCounts)> {
         let graph = &self.session.graph;
         let upstream = Upstream { session: self.session, plans: self.plans };
-        let manifest = self.plans.get(graph.cases).and_then(|plan| plan.manifest.as_ref()).context("the cases are not built")?;
+        let manifest =
+            self.plans.get(graph.cases).and_then(|plan| plan.manifest.as_ref()).context("the cases are not built")?;
         let n_records = total_counts(&manifest.counts).kept;
         let review = self.review_reasons()?;
         let also_from = self.duplicates()?;
@@ -319,7 +364,8 @@ impl ReleaseWriter<'_> {
                 continue;
             }
             let node = self.session.node(*index)?;
-            for port in node.stage.outputs.iter().filter(|port| port.kind == PortKind::Side && port.row.name == R::NAME) {
+            for port in node.stage.outputs.iter().filter(|port| port.kind == PortKind::Side && port.row.name == R::NAME)
+            {
                 upstream.for_each_side(*index, port.name, |batch| {
                     from_batch::<R>(&batch)?.into_iter().try_for_each(|row| visit(&node.name, row))
                 })?;
@@ -351,7 +397,13 @@ impl ReleaseWriter<'_> {
     }
 
     fn write_ledger(&self) -> anyhow::Result<u64> {
-        let n_rows: u64 = self.manifests().map(|(_, manifest, _)| { let counts = total_counts(&manifest.counts); counts.n_dropped() + counts.n_quarantined() }).sum();
+        let n_rows: u64 = self
+            .manifests()
+            .map(|(_, manifest, _)| {
+                let counts = total_counts(&manifest.counts);
+                counts.n_dropped() + counts.n_quarantined()
+            })
+            .sum();
         let mut spill = Spill::<ReleaseLedgerRow>::create(&self.folder.join("tmp-ledger"), n_rows)?;
         for (position, manifest, folder) in self.manifests() {
             for index in 0..manifest.shards.len() {
@@ -394,7 +446,17 @@ impl ReleaseWriter<'_> {
             let mut related: Vec<String> = row.related.iter().map(|id| id.case_id(pipeline)).collect();
             related.sort_unstable();
             let order = format!("{node} {}", row.reason);
-            spill.push(&case_id, &order, &ReleaseReviewRow { case_id: case_id.clone(), node: node.to_owned(), reason: row.reason, detail: row.detail, related })
+            spill.push(
+                &case_id,
+                &order,
+                &ReleaseReviewRow {
+                    case_id: case_id.clone(),
+                    node: node.to_owned(),
+                    reason: row.reason,
+                    detail: row.detail,
+                    related,
+                },
+            )
         })?;
         self.write_table("review.parquet", spill)
     }
@@ -413,13 +475,25 @@ impl ReleaseWriter<'_> {
         })
     }
 
-    fn manifest(&self, content_hash: Hash, n_cases: u64, refused: SourceCounts, files: Vec<ManifestFile>) -> anyhow::Result<Manifest> {
+    fn manifest(
+        &self,
+        content_hash: Hash,
+        n_cases: u64,
+        refused: SourceCounts,
+        files: Vec<ManifestFile>,
+    ) -> anyhow::Result<Manifest> {
         let graph = &self.session.graph;
         let mut settings = Vec::new();
         let mut nodes = Vec::new();
         for (_, manifest, _) in self.manifests() {
             let components = &manifest.components;
-            settings.push((&manifest.node, &components.stage, components.revision, &components.settings, &components.resources));
+            settings.push((
+                &manifest.node,
+                &components.stage,
+                components.revision,
+                &components.settings,
+                &components.resources,
+            ));
             nodes.push(ManifestNode {
                 node: manifest.node.clone(),
                 stage: components.stage.clone(),
@@ -432,21 +506,45 @@ impl ReleaseWriter<'_> {
         if refused.values().any(|counts| counts.n_dropped() > 0) {
             let by_source = refused.iter().map(|(source, counts)| ManifestCounts::new(source, counts)).collect();
             let fingerprint = Hash::of_json(&self.options.profile)?;
-            nodes.push(ManifestNode { node: "freeze".to_owned(), stage: "freeze".to_owned(), revision: 1, fingerprint, by_source });
+            nodes.push(ManifestNode {
+                node: "freeze".to_owned(),
+                stage: "freeze".to_owned(),
+                revision: 1,
+                fingerprint,
+                by_source,
+            });
         }
         let mut because = Vec::new();
         let mut sources = Vec::new();
         for name in graph.sources.keys() {
             let Some(found) = self.session.sources.get(name) else {
-                sources.push(ManifestSource { name: name.clone(), absent: true, snapshot: "unknown".to_owned(), licence: "unknown".to_owned(), access: Access::Unknown, files: Vec::new() });
+                sources.push(ManifestSource {
+                    name: name.clone(),
+                    absent: true,
+                    snapshot: "unknown".to_owned(),
+                    licence: "unknown".to_owned(),
+                    access: Access::Unknown,
+                    files: Vec::new(),
+                });
                 continue;
             };
             let rights = &found.raw.rights;
             if refused.get(name).is_some_and(|counts| counts.kept > 0) {
                 because.extend(not_redistributable(name, rights));
             }
-            let files = found.raw.files.iter().map(|file| RawManifestFile { path: file.path.clone(), sha256: file.sha256.clone(), bytes: file.bytes });
-            sources.push(ManifestSource { name: name.clone(), absent: false, snapshot: rights.snapshot.clone(), licence: rights.licence.clone(), access: rights.access, files: files.collect() });
+            let files = found.raw.files.iter().map(|file| RawManifestFile {
+                path: file.path.clone(),
+                sha256: file.sha256.clone(),
+                bytes: file.bytes,
+            });
+            sources.push(ManifestSource {
+                name: name.clone(),
+                absent: false,
+                snapshot: rights.snapshot.clone(),
+                licence: rights.licence.clone(),
+                access: rights.access,
+                files: files.collect(),
+            });
         }
         Ok(Manifest {
             format: RELEASE_FORMAT,
@@ -470,7 +568,8 @@ impl ReleaseWriter<'_> {
 }
 
 fn show_refused(refused: &SourceCounts) -> String {
-    let lines = refused.iter().map(|(source, counts)| format!("source {source}: {}", crate::engine::run::show_reasons(counts)));
+    let lines =
+        refused.iter().map(|(source, counts)| format!("source {source}: {}", crate::engine::run::show_reasons(counts)));
     let text = lines.collect::<Vec<_>>().join("; ");
     if text.is_empty() { "the build has none".to_owned() } else { text }
 }
@@ -498,7 +597,11 @@ impl CaseTables {
             texts.extend(case.rows.texts);
             provenance.push(case.provenance);
         }
-        for (writer, batch) in [(&mut self.slots, to_batch(&slots)?), (&mut self.texts, to_batch(&texts)?), (&mut self.provenance, to_batch(&provenance)?)] {
+        for (writer, batch) in [
+            (&mut self.slots, to_batch(&slots)?),
+            (&mut self.texts, to_batch(&texts)?),
+            (&mut self.provenance, to_batch(&provenance)?),
+        ] {
             if batch.num_rows() > 0 {
                 writer.write(&batch)?;
             }

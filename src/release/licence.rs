@@ -34,7 +34,9 @@ impl Profile {
             Self::Research => (rights.access == Access::Credentialed).then_some("profile_access"),
             Self::Open | Self::Noncommercial if rights.access != Access::Open => Some("profile_access"),
             Self::Open => (!allows(&rights.licence, OPEN)).then_some("profile_licence"),
-            Self::Noncommercial => (!allows(&rights.licence, OPEN) && !allows_either(&rights.licence)).then_some("profile_licence"),
+            Self::Noncommercial => {
+                (!allows(&rights.licence, OPEN) && !allows_either(&rights.licence)).then_some("profile_licence")
+            }
         }
     }
 }
@@ -73,7 +75,8 @@ const OPEN: &[&str] = &[
 ];
 
 /// Those that let anyone do so for non-commercial purposes.
-const NONCOMMERCIAL: &[&str] = &["CC-BY-NC-2.0", "CC-BY-NC-2.5", "CC-BY-NC-3.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-3.0", "CC-BY-NC-SA-4.0"];
+const NONCOMMERCIAL: &[&str] =
+    &["CC-BY-NC-2.0", "CC-BY-NC-2.5", "CC-BY-NC-3.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-3.0", "CC-BY-NC-SA-4.0"];
 
 fn allows(expression: &str, licences: &[&str]) -> bool {
     evaluate(expression, |id| licences.contains(&id))
@@ -86,7 +89,9 @@ fn allows_either(expression: &str) -> bool {
 /// `A OR B` holds when one does, `A AND B` when both do; an exception or an unknown id never does.
 fn evaluate(expression: &str, allowed: impl Fn(&str) -> bool) -> bool {
     let Ok(expression) = spdx::Expression::parse(expression) else { return false };
-    expression.evaluate(|requirement| requirement.addition.is_none() && requirement.license.id().is_some_and(|id| allowed(id.name)))
+    expression.evaluate(|requirement| {
+        requirement.addition.is_none() && requirement.license.id().is_some_and(|id| allowed(id.name))
+    })
 }
 
 #[cfg(test)]
@@ -96,7 +101,12 @@ mod tests {
 
     #[test]
     fn the_strictest_reading_holds() {
-        let rights = |licence: &str, access| Rights { snapshot: "s".into(), licence: licence.into(), access, llm_egress: LlmEgress::None };
+        let rights = |licence: &str, access| Rights {
+            snapshot: "s".into(),
+            licence: licence.into(),
+            access,
+            llm_egress: LlmEgress::None,
+        };
         for (licence, access, open, noncommercial, research) in [
             ("MIT", Access::Open, true, true, true),
             ("CC-BY-4.0", Access::Open, true, true, true),
@@ -111,7 +121,11 @@ mod tests {
         ] {
             let rights = rights(licence, access);
             let may = |profile: Profile| profile.refusal(&rights).is_none();
-            assert_eq!((may(Profile::Open), may(Profile::Noncommercial), may(Profile::Research)), (open, noncommercial, research), "{licence} {access:?}");
+            assert_eq!(
+                (may(Profile::Open), may(Profile::Noncommercial), may(Profile::Research)),
+                (open, noncommercial, research),
+                "{licence} {access:?}"
+            );
             assert!(may(Profile::Credentialed));
             assert_eq!(not_redistributable("s", &rights).is_none(), open);
         }

@@ -93,7 +93,13 @@ impl ManifestCounts {
     }
 
     pub fn counts(&self) -> Counts {
-        Counts { n_in: self.n_in, n_split: self.n_split, kept: self.kept, dropped: self.dropped.clone(), quarantined: self.quarantined.clone() }
+        Counts {
+            n_in: self.n_in,
+            n_split: self.n_split,
+            kept: self.kept,
+            dropped: self.dropped.clone(),
+            quarantined: self.quarantined.clone(),
+        }
     }
 }
 

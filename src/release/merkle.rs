@@ -30,7 +30,9 @@ mod tests {
     fn shapes_of_the_standard() {
         let leaf = |n: u8| [n; 32];
         let hash_leaf = |n: u8| -> [u8; 32] { Sha256::digest([&[0u8][..], &[n; 32]].concat()).into() };
-        let node = |left: [u8; 32], right: [u8; 32]| -> [u8; 32] { Sha256::digest([&[1u8][..], &left, &right].concat()).into() };
+        let node = |left: [u8; 32], right: [u8; 32]| -> [u8; 32] {
+            Sha256::digest([&[1u8][..], &left, &right].concat()).into()
+        };
         assert_eq!(root(&[]), Hash::of(b""));
         assert_eq!(root(&[leaf(1)]), Hash::from_digest(hash_leaf(1)));
         let three = node(node(hash_leaf(1), hash_leaf(2)), hash_leaf(3));

@@ -48,7 +48,9 @@ impl<T: Serialize + DeserializeOwned> Spill<T> {
     pub fn drain(self, mut take: impl FnMut(Vec<T>) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let n = self.files.len() as u64;
         for file in self.files {
-            file.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(|| format!("writing in {}", self.folder.display()))?;
+            file.into_inner()
+                .map_err(std::io::IntoInnerError::into_error)
+                .with_context(|| format!("writing in {}", self.folder.display()))?;
         }
         for index in 0..n {
             let path = partition(&self.folder, index);

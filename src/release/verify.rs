@@ -99,18 +99,26 @@ impl Checker<'_> {
             self.fault(format!("{MANIFEST}: is missing"));
             return Ok(None);
         }
-        let Some(value) = self.attempt(MANIFEST, |checker| Ok(serde_json::from_str::<Value>(&fs::read_text(&checker.path(MANIFEST))?)?)) else { return Ok(None) };
+        let Some(value) = self
+            .attempt(MANIFEST, |checker| Ok(serde_json::from_str::<Value>(&fs::read_text(&checker.path(MANIFEST))?)?))
+        else {
+            return Ok(None);
+        };
         if let Some(format) = value.get("format").and_then(Value::as_u64)
             && format > u64::from(RELEASE_FORMAT)
             && value.get("tool_version").is_some()
         {
-            return Err(usage(format!("{MANIFEST} has format {format}, this casemill knows {RELEASE_FORMAT}: use a newer one")));
+            return Err(usage(format!(
+                "{MANIFEST} has format {format}, this casemill knows {RELEASE_FORMAT}: use a newer one"
+            )));
         }
         let manifest: Option<Manifest> = self.attempt(MANIFEST, |_| Ok(serde_json::from_value(value)?));
         if let Some(manifest) = &manifest {
             let text = to_json(manifest)?;
             if self.hashes.get(MANIFEST).is_some_and(|(hash, _)| *hash != Hash::of(&text)) {
-                self.fault(format!("{MANIFEST}: is not written as casemill writes it: its keys, order or blanks were changed"));
+                self.fault(format!(
+                    "{MANIFEST}: is not written as casemill writes it: its keys, order or blanks were changed"
+                ));
             }
         }
         Ok(manifest)
@@ -118,12 +126,15 @@ impl Checker<'_> {
 
     /// SHA256SUMS: the text that the files themselves give.
     fn check_sums(&mut self) {
-        let Some(bytes) = self.hashes.contains_key(SUMS).then(|| fs::read_limited(&self.path(SUMS), fs::MANIFEST_LIMIT)) else {
+        let Some(bytes) =
+            self.hashes.contains_key(SUMS).then(|| fs::read_limited(&self.path(SUMS), fs::MANIFEST_LIMIT))
+        else {
             self.fault(format!("{SUMS}: is missing"));
             return;
         };
         let Some(bytes) = self.attempt(SUMS, |_| bytes) else { return };
-        let expected = sums(self.hashes.iter().filter(|(name, _)| *name != SUMS).map(|(name, (hash, _))| (name.as_str(), hash)));
+        let expected =
+            sums(self.hashes.iter().filter(|(name, _)| *name != SUMS).map(|(name, (hash, _))| (name.as_str(), hash)));
         if bytes == expected.as_bytes() {
             return;
         }
@@ -147,7 +158,8 @@ impl Checker<'_> {
                 None => self.fault(format!("{SUMS}: line {number} is not a hash and a name")),
             }
         }
-        let unlisted: Vec<String> = self.hashes.keys().filter(|name| *name != SUMS && !listed.contains_key(*name)).cloned().collect();
+        let unlisted: Vec<String> =
+            self.hashes.keys().filter(|name| *name != SUMS && !listed.contains_key(*name)).cloned().collect();
         for name in unlisted {
             self.fault(format!("{name}: is not in {SUMS}"));
         }
@@ -163,9 +175,14 @@ impl Checker<'_> {
                 None => self.fault(format!("{}: is missing", file.path)),
                 Some((hash, bytes)) if hash != file.sha256 => {
                     let hint = self.line_end_hint(&file.path, &file.sha256);
-                    self.fault(format!("{}: has SHA-256 {hash} and {bytes} bytes, {MANIFEST} says {} and {} bytes{hint}", file.path, file.sha256, file.bytes));
+                    self.fault(format!(
+                        "{}: has SHA-256 {hash} and {bytes} bytes, {MANIFEST} says {} and {} bytes{hint}",
+                        file.path, file.sha256, file.bytes
+                    ));
                 }
-                Some((_, bytes)) if bytes != file.bytes => self.fault(format!("{MANIFEST}: says that {} has {} bytes, it has {bytes}", file.path, file.bytes)),
+                Some((_, bytes)) if bytes != file.bytes => {
+                    self.fault(format!("{MANIFEST}: says that {} has {} bytes, it has {bytes}", file.path, file.bytes))
+                }
                 Some(_) => {}
             }
         }
@@ -188,12 +205,18 @@ impl Checker<'_> {
             let name = format!("schemas/{}", row_type.file_name());
             let expected = to_json(&(row_type.json_schema)());
             match (self.hashes.get(&name).cloned(), expected) {
-                (Some((hash, _)), Ok(expected)) if hash != Hash::of(&expected) => self.fault(format!("{name}: is not the schema that this casemill has for `{}`", row_type.name)),
+                (Some((hash, _)), Ok(expected)) if hash != Hash::of(&expected) => {
+                    self.fault(format!("{name}: is not the schema that this casemill has for `{}`", row_type.name))
+                }
                 (None, _) => self.fault(format!("{name}: is missing")),
                 _ => {}
             }
         }
-        let tables: Vec<(String, RowType)> = TABLES.iter().map(|(name, row_type)| ((*name).to_owned(), *row_type)).chain(self.case_files().into_iter().map(|name| (name, case_type))).collect();
+        let tables: Vec<(String, RowType)> = TABLES
+            .iter()
+            .map(|(name, row_type)| ((*name).to_owned(), *row_type))
+            .chain(self.case_files().into_iter().map(|name| (name, case_type)))
+            .collect();
         for (name, row_type) in tables {
             if !self.hashes.contains_key(&name) {
                 self.fault(format!("{name}: is missing"));
@@ -203,12 +226,19 @@ impl Checker<'_> {
                 let found = parquet::schema(&checker.path(&name))?;
                 let declared = (row_type.arrow_schema)()?;
                 if found.fields() != declared.fields() {
-                    checker.fault(format!("{name}: its columns are not those of `{}`: {}", row_type.name, show_columns(&found, &declared)));
+                    checker.fault(format!(
+                        "{name}: its columns are not those of `{}`: {}",
+                        row_type.name,
+                        show_columns(&found, &declared)
+                    ));
                 }
                 let rows = parquet::n_rows(&checker.path(&name))?;
                 let listed = manifest.files.iter().find(|file| file.path == name).map(|file| file.rows);
                 if listed != Some(Some(rows)) {
-                    checker.fault(format!("{name}: has {rows} rows, {MANIFEST} says {}", listed.flatten().map_or_else(|| "nothing".to_owned(), |n| n.to_string())));
+                    checker.fault(format!(
+                        "{name}: has {rows} rows, {MANIFEST} says {}",
+                        listed.flatten().map_or_else(|| "nothing".to_owned(), |n| n.to_string())
+                    ));
                 }
                 Ok(())
             });
@@ -243,7 +273,10 @@ impl Checker<'_> {
         let mut last = String::new();
         let sources: BTreeSet<String> = manifest.sources.iter().map(|source| source.name.clone()).collect();
         for name in self.case_files() {
-            let Some(cases) = self.attempt(&name, |checker| from_batch::<Value>(&parquet::read(&checker.path(&name))?)) else { continue };
+            let Some(cases) = self.attempt(&name, |checker| from_batch::<Value>(&parquet::read(&checker.path(&name))?))
+            else {
+                continue;
+            };
             for case in cases {
                 let id = case.get("case_id").and_then(Value::as_str).unwrap_or_default().to_owned();
                 if id <= last {
@@ -256,16 +289,26 @@ impl Checker<'_> {
                 self.check_case(&name, &id, &case, &slots, &texts);
                 match provenance.as_slice() {
                     [row] => {
-                        if case.get("source").and_then(Value::as_str) != Some(&row.source) || !sources.contains(&row.source) {
+                        if case.get("source").and_then(Value::as_str) != Some(&row.source)
+                            || !sources.contains(&row.source)
+                        {
                             self.fault(format!("provenance.parquet: {id} comes from {}, which is not the source of the case or not in {MANIFEST}", row.source));
                         }
                     }
                     rows => self.fault(format!("provenance.parquet: {} rows for {id} instead of one", rows.len())),
                 }
-                leaves.extend(case.get("case_hash").and_then(|hash| serde_json::from_value::<Hash>(hash.clone()).ok()).and_then(|hash| hash.to_bytes()));
+                leaves.extend(
+                    case.get("case_hash")
+                        .and_then(|hash| serde_json::from_value::<Hash>(hash.clone()).ok())
+                        .and_then(|hash| hash.to_bytes()),
+                );
             }
         }
-        for (name, rest) in [("slots.parquet", slots.finish()), ("texts.parquet", texts.finish()), ("provenance.parquet", provenance.finish())] {
+        for (name, rest) in [
+            ("slots.parquet", slots.finish()),
+            ("texts.parquet", texts.finish()),
+            ("provenance.parquet", provenance.finish()),
+        ] {
             if let Some(orphans) = self.attempt(name, |_| rest) {
                 for id in orphans {
                     self.fault(format!("{name}: {id} is not a case of this release, or its rows are not sorted"));
@@ -279,7 +322,10 @@ impl Checker<'_> {
             self.fault(format!("cases: there are {}, {MANIFEST} says {}", self.result.n_cases, manifest.n_cases));
         }
         if content_hash != manifest.content_hash {
-            self.fault(format!("cases: their content hash is {content_hash}, {MANIFEST} says {}", manifest.content_hash));
+            self.fault(format!(
+                "cases: their content hash is {content_hash}, {MANIFEST} says {}",
+                manifest.content_hash
+            ));
         }
         self.result.content_hash = Some(content_hash);
         self.attempt("review.parquet", |checker| {
@@ -302,13 +348,20 @@ impl Checker<'_> {
         }
         for slot in slots {
             let Some(text) = texts.iter().find(|text| text.text_id == slot.text_id) else {
-                self.fault(format!("slots.parquet: {id} {} points into text `{}`, which is not in texts.parquet", slot.slot.as_str(), slot.text_id));
+                self.fault(format!(
+                    "slots.parquet: {id} {} points into text `{}`, which is not in texts.parquet",
+                    slot.slot.as_str(),
+                    slot.text_id
+                ));
                 continue;
             };
             let (start, end) = (slot.start as usize, slot.end as usize);
             let copied: String = text.text.chars().skip(start).take(end.saturating_sub(start)).collect();
             if slot.grounding == Grounding::Exact && copied != slot.value {
-                self.fault(format!("slots.parquet: {id} {}: the text at {start}..{end} is not the value", slot.slot.as_str()));
+                self.fault(format!(
+                    "slots.parquet: {id} {}: the text at {start}..{end} is not the value",
+                    slot.slot.as_str()
+                ));
             }
         }
     }
@@ -316,9 +369,15 @@ impl Checker<'_> {
     /// Conservation in every node, and the ledger against the manifest.
     fn check_counts(&mut self, manifest: &Manifest) {
         let mut from_ledger: BTreeMap<String, SourceCounts> = BTreeMap::new();
-        let rows = self.attempt("ledger.parquet", |checker| read_rows::<ReleaseLedgerRow>(&checker.path("ledger.parquet")));
+        let rows =
+            self.attempt("ledger.parquet", |checker| read_rows::<ReleaseLedgerRow>(&checker.path("ledger.parquet")));
         for row in rows.iter().flatten() {
-            from_ledger.entry(row.node.clone()).or_default().entry(row.source.clone()).or_default().exit(row.exit, &row.reason);
+            from_ledger
+                .entry(row.node.clone())
+                .or_default()
+                .entry(row.source.clone())
+                .or_default()
+                .exit(row.exit, &row.reason);
         }
         let mut last_kept = None;
         for node in &manifest.nodes {
@@ -329,19 +388,31 @@ impl Checker<'_> {
                 }
                 // What a profile leaves out is counted, not listed.
                 if rows.is_some() && node.stage != "freeze" {
-                    let listed = from_ledger.get(&node.node).and_then(|sources| sources.get(&counts.source)).cloned().unwrap_or_default();
+                    let listed = from_ledger
+                        .get(&node.node)
+                        .and_then(|sources| sources.get(&counts.source))
+                        .cloned()
+                        .unwrap_or_default();
                     if (&listed.dropped, &listed.quarantined) != (&counts.dropped, &counts.quarantined) {
-                        self.fault(format!("ledger.parquet: node {}, source {}: it lists other exits than {MANIFEST} counts", node.node, counts.source));
+                        self.fault(format!(
+                            "ledger.parquet: node {}, source {}: it lists other exits than {MANIFEST} counts",
+                            node.node, counts.source
+                        ));
                     }
                 }
             }
             last_kept = Some(node.by_source.iter().map(|counts| counts.kept).sum::<u64>());
         }
-        for (node, _) in from_ledger.iter().filter(|(node, _)| !manifest.nodes.iter().any(|known| known.node == **node)) {
+        for (node, _) in from_ledger.iter().filter(|(node, _)| !manifest.nodes.iter().any(|known| known.node == **node))
+        {
             self.result.faults.push(format!("ledger.parquet: node {node} is not in {MANIFEST}"));
         }
         if last_kept != Some(manifest.n_cases) {
-            self.fault(format!("{MANIFEST}: n_cases is {}, the last node kept {}", manifest.n_cases, last_kept.unwrap_or(0)));
+            self.fault(format!(
+                "{MANIFEST}: n_cases is {}, the last node kept {}",
+                manifest.n_cases,
+                last_kept.unwrap_or(0)
+            ));
         }
     }
 }
@@ -355,7 +426,11 @@ pub fn line_end_hint(bytes: &[u8], expected: &Hash) -> &'static str {
             unix.push(*byte);
         }
     }
-    if unix.len() != bytes.len() && Hash::of(&unix) == *expected { "; only its line ends were changed (CRLF for LF): fetch it again in binary mode" } else { "" }
+    if unix.len() != bytes.len() && Hash::of(&unix) == *expected {
+        "; only its line ends were changed (CRLF for LF): fetch it again in binary mode"
+    } else {
+        ""
+    }
 }
 
 fn show_columns(found: &arrow::datatypes::Schema, declared: &arrow::datatypes::Schema) -> String {
@@ -363,7 +438,12 @@ fn show_columns(found: &arrow::datatypes::Schema, declared: &arrow::datatypes::S
     for field in declared.fields() {
         match found.field_with_name(field.name()) {
             Ok(other) if other == field.as_ref() => {}
-            Ok(other) => differences.push(format!("{} is {} where {} is declared", field.name(), show_field(other), show_field(field))),
+            Ok(other) => differences.push(format!(
+                "{} is {} where {} is declared",
+                field.name(),
+                show_field(other),
+                show_field(field)
+            )),
             Err(_) => differences.push(format!("{} is missing", field.name())),
         }
     }
@@ -469,6 +549,10 @@ mod tests {
         assert_eq!(line_end_hint(b"x\r\nz\r\n", &expected), "");
         assert_eq!(line_end_hint(b"x\ny\n", &expected), "");
         let list = sums([("b.txt", &expected), ("a/c.txt", &expected)]);
-        assert!(!list.contains('\r') && !list.contains('\\') && list.lines().next().is_some_and(|line| line.ends_with("  a/c.txt")));
+        assert!(
+            !list.contains('\r')
+                && !list.contains('\\')
+                && list.lines().next().is_some_and(|line| line.ends_with("  a/c.txt"))
+        );
     }
 }

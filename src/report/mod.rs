@@ -29,9 +29,13 @@ pub fn line(event: &Event) -> Option<String> {
         Event::NodeAbsent { node, why } => format!("{node}: left out, {why}"),
         Event::NodeStarted { node, stage, why } => format!("{node} ({stage}): {}", why.join("; ")),
         Event::NodePhase { node, phase } => format!("{node}: {phase}"),
-        Event::ShardsPlanned { node, n_shards, n_done } if *n_done > 0 => format!("{node}: {n_done} of {n_shards} shards were done before"),
+        Event::ShardsPlanned { node, n_shards, n_done } if *n_done > 0 => {
+            format!("{node}: {n_done} of {n_shards} shards were done before")
+        }
         Event::ShardsPlanned { .. } => return None,
-        Event::ShardFinished { node, index, rows, n_shards } => format!("{node}: shard {index} of {n_shards}, {rows} rows"),
+        Event::ShardFinished { node, index, rows, n_shards } => {
+            format!("{node}: shard {index} of {n_shards}, {rows} rows")
+        }
         Event::NodeFinished { node, counts, n_shards, bytes } => {
             let total = total_counts(counts);
             let mut text = format!("{node}: {} in, {} kept", grouped(total.n_in), grouped(total.kept));
@@ -41,7 +45,8 @@ pub fn line(event: &Event) -> Option<String> {
             for (word, reasons) in [("dropped", &total.dropped), ("quarantined", &total.quarantined)] {
                 let n: u64 = reasons.values().sum();
                 if n > 0 {
-                    let list: Vec<String> = reasons.iter().map(|(reason, n)| format!("{reason} {}", grouped(*n))).collect();
+                    let list: Vec<String> =
+                        reasons.iter().map(|(reason, n)| format!("{reason} {}", grouped(*n))).collect();
                     text += &format!(", {} {word} ({})", grouped(n), list.join(", "));
                 }
             }
@@ -49,7 +54,11 @@ pub fn line(event: &Event) -> Option<String> {
         }
         Event::NodeFailed { node, error } => format!("{node}: failed: {error}"),
         Event::BuildFinished { n_run, n_fresh, n_quarantined } => {
-            let quarantine = if *n_quarantined > 0 { format!("; {} records in quarantine", grouped(*n_quarantined)) } else { String::new() };
+            let quarantine = if *n_quarantined > 0 {
+                format!("; {} records in quarantine", grouped(*n_quarantined))
+            } else {
+                String::new()
+            };
             format!("done: {n_run} nodes ran, {n_fresh} were fresh{quarantine}")
         }
         Event::Interrupted => "interrupted: finished shards are kept".to_owned(),

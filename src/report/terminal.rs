@@ -29,7 +29,9 @@ impl EventSink for TerminalProgress {
             Event::ShardsPlanned { node, n_shards, n_done } => {
                 self.close();
                 let bar = ProgressBar::new(u64::from(*n_shards));
-                if let Ok(style) = ProgressStyle::with_template("{msg:24} {bar:30} {pos}/{len} shards, {elapsed}, {eta} left") {
+                if let Ok(style) =
+                    ProgressStyle::with_template("{msg:24} {bar:30} {pos}/{len} shards, {elapsed}, {eta} left")
+                {
                     bar.set_style(style);
                 }
                 bar.set_message(node.clone());
@@ -48,7 +50,10 @@ impl EventSink for TerminalProgress {
                 bar.enable_steady_tick(std::time::Duration::from_millis(200));
                 self.bar = Some(bar);
             }
-            Event::NodeFinished { .. } | Event::NodeFailed { .. } | Event::BuildFinished { .. } | Event::Interrupted => {
+            Event::NodeFinished { .. }
+            | Event::NodeFailed { .. }
+            | Event::BuildFinished { .. }
+            | Event::Interrupted => {
                 self.close();
                 if let Some(line) = super::line(event) {
                     self.print(&line);

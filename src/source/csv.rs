@@ -87,7 +87,10 @@ pub fn read_table(file: &RawFile, bytes: &[u8]) -> anyhow::Result<CsvTable> {
         }
     }
     if let Some(line) = scanner.open_quote() {
-        return Err(input(format!("{}:{line}: a quote in the record that begins here is never closed; everything after it would be read as one field", file.path)));
+        return Err(input(format!(
+            "{}:{line}: a quote in the record that begins here is never closed; everything after it would be read as one field",
+            file.path
+        )));
     }
     if start < bytes.len() {
         records.push((scanner.record_line, bytes.get(start..).unwrap_or_default()));
@@ -107,7 +110,10 @@ pub fn read_table(file: &RawFile, bytes: &[u8]) -> anyhow::Result<CsvTable> {
                 if row.len() == header.len() {
                     return Ok(row);
                 }
-                Err(RowFault::quarantine("field_count", format!("{} fields where the header has {}", row.len(), header.len())))
+                Err(RowFault::quarantine(
+                    "field_count",
+                    format!("{} fields where the header has {}", row.len(), header.len()),
+                ))
             });
             (line, row)
         })
@@ -122,13 +128,18 @@ fn fields(record: &[u8]) -> Result<Fields, RowFault> {
         Ok(true) => {}
         Ok(false) => return Ok(Vec::new()),
         Err(error) => {
-            let reason = if matches!(error.kind(), csv::ErrorKind::Utf8 { .. }) { "invalid_utf8" } else { "invalid_csv" };
+            let reason =
+                if matches!(error.kind(), csv::ErrorKind::Utf8 { .. }) { "invalid_utf8" } else { "invalid_csv" };
             return Err(RowFault::quarantine(reason, error.to_string()));
         }
     }
     // The csv crate does not tell `` from `""`; the raw bytes do.
     let quoted = quoted_empty(record);
-    Ok(row.iter().enumerate().map(|(position, text)| (!text.is_empty() || quoted.contains(&position)).then(|| text.to_owned())).collect())
+    Ok(row
+        .iter()
+        .enumerate()
+        .map(|(position, text)| (!text.is_empty() || quoted.contains(&position)).then(|| text.to_owned()))
+        .collect())
 }
 
 /// Positions of the fields that are written `""`.
@@ -175,7 +186,8 @@ mod tests {
 
         let table = read("\u{feff}id,text\r\n1,\"two\nlines\"\r\n2,\"a \"\"b\"\", c\"\r\n3\r\n4,x,y\r\n5,x").unwrap();
         assert_eq!(table.header, ["id", "text"]);
-        let faults: Vec<_> = table.rows.iter().map(|(line, row)| (*line, row.as_ref().map_err(|fault| fault.reason))).collect();
+        let faults: Vec<_> =
+            table.rows.iter().map(|(line, row)| (*line, row.as_ref().map_err(|fault| fault.reason))).collect();
         assert_eq!(
             faults,
             [

@@ -12,7 +12,10 @@ use std::io::{self, BufRead};
 pub enum RawLine<'a> {
     Text(&'a [u8]),
     /// Longer than the cap; it was not kept in memory.
-    TooLong { bytes: u64, sha256: Hash },
+    TooLong {
+        bytes: u64,
+        sha256: Hash,
+    },
 }
 
 impl RawLine<'_> {
@@ -185,10 +188,17 @@ pub fn read(
 }
 
 pub(super) fn file_of<'a>(source: &'a RawSource, piece: &Piece) -> anyhow::Result<&'a RawFile> {
-    source.files.iter().find(|file| file.path == piece.file).ok_or_else(|| anyhow::anyhow!("{} is not a file of source `{}`", piece.file, source.name))
+    source
+        .files
+        .iter()
+        .find(|file| file.path == piece.file)
+        .ok_or_else(|| anyhow::anyhow!("{} is not a file of source `{}`", piece.file, source.name))
 }
 
-fn next<'a, R: BufRead>(lines: &'a mut LineReader<R>, file: &RawFile) -> anyhow::Result<Option<(Position, RawLine<'a>)>> {
+fn next<'a, R: BufRead>(
+    lines: &'a mut LineReader<R>,
+    file: &RawFile,
+) -> anyhow::Result<Option<(Position, RawLine<'a>)>> {
     lines.next_line().map_err(|error| crate::error::input(format!("cannot read {}: {error}", file.path)))
 }
 
@@ -206,7 +216,15 @@ pub(super) struct CutPlanner {
 
 impl CutPlanner {
     pub(super) fn new(limits: ShardLimits) -> Self {
-        Self { limits, cut: Cut::default(), slice: Slice::default(), slice_records: 0, slice_bytes: 0, n_records: 0, seen: HashMap::new() }
+        Self {
+            limits,
+            cut: Cut::default(),
+            slice: Slice::default(),
+            slice_records: 0,
+            slice_bytes: 0,
+            n_records: 0,
+            seen: HashMap::new(),
+        }
     }
 
     /// `--limit` is reached.
@@ -216,7 +234,9 @@ impl CutPlanner {
 
     pub(super) fn add(&mut self, file: &RawFile, position: Position, id: &RecordId) {
         let bytes = position.end - position.start;
-        if self.slice_records > 0 && (self.slice_records >= self.limits.records || self.slice_bytes + bytes > self.limits.bytes) {
+        if self.slice_records > 0
+            && (self.slice_records >= self.limits.records || self.slice_bytes + bytes > self.limits.bytes)
+        {
             self.close_slice();
         }
         let mut key = [0u8; 16];

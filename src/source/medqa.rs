@@ -42,7 +42,10 @@ pub fn parse(line: &RawLine<'_>, cap: usize) -> Result<MedqaRow, RowFault> {
     let bytes = match line {
         RawLine::Text(bytes) => bytes,
         RawLine::TooLong { bytes, .. } => {
-            return Err(RowFault::quarantine("line_too_long", format!("{bytes} bytes, more than the {cap} allowed by max_line_bytes")));
+            return Err(RowFault::quarantine(
+                "line_too_long",
+                format!("{bytes} bytes, more than the {cap} allowed by max_line_bytes"),
+            ));
         }
     };
     let object = strict_json::parse_object(bytes)?;
@@ -56,13 +59,22 @@ pub fn parse(line: &RawLine<'_>, cap: usize) -> Result<MedqaRow, RowFault> {
     };
     let options = options(&object)?;
     if question.trim().is_empty() {
-        return Err(RowFault::drop("empty_stem", format!("the question holds {} blank characters", question.chars().count())));
+        return Err(RowFault::drop(
+            "empty_stem",
+            format!("the question holds {} blank characters", question.chars().count()),
+        ));
     }
     let Some(keyed) = options.iter().find(|option| option.key == answer_idx) else {
-        return Err(RowFault::quarantine("answer_mismatch", format!("answer_idx is `{answer_idx}`, which is none of the option keys")));
+        return Err(RowFault::quarantine(
+            "answer_mismatch",
+            format!("answer_idx is `{answer_idx}`, which is none of the option keys"),
+        ));
     };
     if keyed.text != answer {
-        return Err(RowFault::quarantine("answer_mismatch", format!("answer is `{answer}` but option {answer_idx} is `{}`", keyed.text)));
+        return Err(RowFault::quarantine(
+            "answer_mismatch",
+            format!("answer is `{answer}` but option {answer_idx} is `{}`", keyed.text),
+        ));
     }
     if answer.trim().is_empty() {
         return Err(RowFault::quarantine("empty_answer", format!("option {answer_idx} is blank")));
@@ -94,7 +106,10 @@ fn options(object: &Map<String, Value>) -> Result<Vec<AnswerOption>, RowFault> {
     let mut sorted = keys.clone();
     sorted.sort_unstable();
     if sorted != ["A", "B", "C", "D"] && sorted != ["A", "B", "C", "D", "E"] {
-        return Err(RowFault::quarantine("option_keys", format!("the option keys are {}; A to D or A to E are expected", keys.join(", "))));
+        return Err(RowFault::quarantine(
+            "option_keys",
+            format!("the option keys are {}; A to D or A to E are expected", keys.join(", ")),
+        ));
     }
     let mut options = Vec::with_capacity(sorted.len());
     for key in sorted {

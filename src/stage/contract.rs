@@ -185,7 +185,12 @@ pub trait RecordStage: Send + Sync + 'static {
     type In: Record;
     type Out: Record;
     /// `Keep` goes with at least one emitted record, the others with none.
-    fn apply(&self, record: Self::In, out: &mut Emitter<'_, Self::Out>, context: &StageContext<'_>) -> anyhow::Result<Verdict>;
+    fn apply(
+        &self,
+        record: Self::In,
+        out: &mut Emitter<'_, Self::Out>,
+        context: &StageContext<'_>,
+    ) -> anyhow::Result<Verdict>;
 }
 
 /// A record stage that only selects: the store keeps ids, not copies.
@@ -365,8 +370,10 @@ impl Resources {
 
     /// The text of a declared resource.
     pub fn text(&self, name: &str) -> anyhow::Result<&str> {
-        let (file, bytes) = self.files.get(name).ok_or_else(|| anyhow::anyhow!("resource `{name}` is not declared by this stage"))?;
-        std::str::from_utf8(bytes).map_err(|error| anyhow::anyhow!("{file}: not UTF-8 text at byte {}", error.valid_up_to()))
+        let (file, bytes) =
+            self.files.get(name).ok_or_else(|| anyhow::anyhow!("resource `{name}` is not declared by this stage"))?;
+        std::str::from_utf8(bytes)
+            .map_err(|error| anyhow::anyhow!("{file}: not UTF-8 text at byte {}", error.valid_up_to()))
     }
 
     /// The file name of a resource, for messages.
@@ -422,7 +429,11 @@ impl SettingsType {
     /// Names of the settings, sorted.
     pub fn names(&self) -> Vec<String> {
         let schema = (self.json_schema)();
-        schema.get("properties").and_then(|value| value.as_object()).map(|map| map.keys().cloned().collect()).unwrap_or_default()
+        schema
+            .get("properties")
+            .and_then(|value| value.as_object())
+            .map(|map| map.keys().cloned().collect())
+            .unwrap_or_default()
     }
 }
 
@@ -431,7 +442,8 @@ fn settings_schema<T: Settings>() -> serde_json::Value {
 }
 
 fn complete_settings<T: Settings>(given: toml::Table) -> Result<toml::Table, String> {
-    let settings: T = toml::Value::Table(given).try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let settings: T =
+        toml::Value::Table(given).try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     settings.check()?;
     toml::Table::try_from(settings).map_err(|error| error.to_string())
 }

@@ -88,7 +88,8 @@ impl TableStage for DedupExact {
         let columns = ["identity", "gold", EngineColumns::RECORD_ID, EngineColumns::FILE, EngineColumns::LINE];
         let frame = table.sort(order, SortMultipleOptions::default()).select(columns.map(col)).collect()?;
         let text = |name: &str| -> anyhow::Result<_> { Ok(frame.column(name)?.str()?.clone()) };
-        let (identities, golds, ids, files) = (text("identity")?, text("gold")?, text(EngineColumns::RECORD_ID)?, text(EngineColumns::FILE)?);
+        let (identities, golds, ids, files) =
+            (text("identity")?, text("gold")?, text(EngineColumns::RECORD_ID)?, text(EngineColumns::FILE)?);
         let lines = frame.column(EngineColumns::LINE)?.u64()?.clone();
         let mut candidates = Vec::with_capacity(frame.height());
         for row in 0..frame.height() {
@@ -127,15 +128,21 @@ fn decide_group(group: &[Candidate<'_>], sides: &mut SideEmitter, decisions: &mu
                         removed_from: format!("{}:{}", candidate.file, candidate.line),
                     },
                 );
-                Verdict::Drop(Cause::new("exact_duplicate", format!("equal to {} ({}:{})", survivor.id, survivor.file, survivor.line)))
+                Verdict::Drop(Cause::new(
+                    "exact_duplicate",
+                    format!("equal to {} ({}:{})", survivor.id, survivor.file, survivor.line),
+                ))
             }
         };
         decisions.push(Decision { record_id, verdict });
     }
     if survivors.len() > 1 {
         for survivor in &survivors {
-            let mut related: Vec<RecordId> =
-                survivors.iter().filter(|other| other.id != survivor.id).map(|other| RecordId::parse(other.id)).collect();
+            let mut related: Vec<RecordId> = survivors
+                .iter()
+                .filter(|other| other.id != survivor.id)
+                .map(|other| RecordId::parse(other.id))
+                .collect();
             related.sort();
             sides.side(
                 "review",
@@ -178,9 +185,9 @@ mod tests {
                 dropped t:3 exact_duplicate: equal to t:1 (t/f:1)
                 keep t:4
                 keep t:5
-                duplicates t:1 {"record_id":"t:1","removed_id":"t:3","removed_from":"t/f:3"}
-                review t:1 {"record_id":"t:1","reason":"gold_conflict","detail":"3 equal questions have 2 different answers","related":["t:2"]}
-                review t:2 {"record_id":"t:2","reason":"gold_conflict","detail":"3 equal questions have 2 different answers","related":["t:1"]}
+                duplicates t:1 {"record_id":"t:1","removed_from":"t/f:3","removed_id":"t:3"}
+                review t:1 {"detail":"3 equal questions have 2 different answers","reason":"gold_conflict","record_id":"t:1","related":["t:2"]}
+                review t:2 {"detail":"3 equal questions have 2 different answers","reason":"gold_conflict","record_id":"t:2","related":["t:1"]}
             "#]],
         );
     }
@@ -196,7 +203,7 @@ mod tests {
             expect![[r#"
                 dropped t:1 exact_duplicate: equal to t:2 (t/f:2)
                 keep t:2
-                duplicates t:2 {"record_id":"t:2","removed_id":"t:1","removed_from":"t/f:1"}
+                duplicates t:2 {"record_id":"t:2","removed_from":"t/f:1","removed_id":"t:1"}
             "#]],
         );
     }

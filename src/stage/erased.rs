@@ -141,7 +141,15 @@ impl<'a> Tally<'a> {
             ensure!(counts.is_conserved(), "node `{}` lost count of source `{source}`: {counts:?}", self.node);
         }
         let (sides, media) = sides.finish()?;
-        Ok(ShardOutput { stream, sides, media, raw_media: BTreeMap::new(), ledger: self.ledger, counts: self.counts, replies: BTreeMap::new() })
+        Ok(ShardOutput {
+            stream,
+            sides,
+            media,
+            raw_media: BTreeMap::new(),
+            ledger: self.ledger,
+            counts: self.counts,
+            replies: BTreeMap::new(),
+        })
     }
 }
 
@@ -156,7 +164,12 @@ fn settle<T: Record>(
 ) -> anyhow::Result<()> {
     match verdict.exit() {
         Some((exit, cause)) => {
-            ensure!(outputs.is_empty(), "{parent} was {} although {} records were emitted for it", exit.as_str(), outputs.len());
+            ensure!(
+                outputs.is_empty(),
+                "{parent} was {} although {} records were emitted for it",
+                exit.as_str(),
+                outputs.len()
+            );
             tally.record_exit(parent, provenance, exit, cause);
         }
         None => {
@@ -190,7 +203,10 @@ impl<S: Reader> ErasedReader for S {
         out.records.iter().for_each(|record| tally.kept(record));
         let n_raw: u64 = slice.pieces.iter().map(|piece| piece.n_records).sum();
         let n_seen = (out.records.len() + out.exits.len()) as u64;
-        ensure!(n_raw == n_seen, "the slice holds {n_raw} raw records but {n_seen} came out of it: the raw file changed while it was read");
+        ensure!(
+            n_raw == n_seen,
+            "the slice holds {n_raw} raw records but {n_seen} came out of it: the raw file changed while it was read"
+        );
         for exit in out.exits {
             tally.exit(&source.name, exit);
         }
@@ -229,7 +245,8 @@ impl<S: FilterStage> ErasedFilterStage for S {
         let mut sides = SideEmitter::default();
         let mut selected = Vec::with_capacity(batch.num_rows());
         for (row, record) in (0u32..).zip(from_batch::<S::In>(batch)?) {
-            let verdict = self.judge(&record, &mut sides, context).with_context(|| format!("record {}", record.record_id()))?;
+            let verdict =
+                self.judge(&record, &mut sides, context).with_context(|| format!("record {}", record.record_id()))?;
             match verdict.exit() {
                 None => {
                     tally.kept(&record);
@@ -251,26 +268,42 @@ pub trait ErasedTableStage: Send + Sync {
 impl<S: TableStage> ErasedTableStage for S {
     fn columns(&self, batch: &RecordBatch, shard: u32) -> anyhow::Result<RecordBatch> {
         let records = from_batch::<S::In>(batch)?;
-        let rows = records.iter().map(|record| TableStage::columns(self, record)).collect::<anyhow::Result<Vec<_>>>()?;
+        let rows =
+            records.iter().map(|record| TableStage::columns(self, record)).collect::<anyhow::Result<Vec<_>>>()?;
         let own = to_batch(&rows)?;
-        let text = |value: fn(&S::In) -> &str| -> ArrayRef { Arc::new(StringArray::from_iter_values(records.iter().map(value))) };
+        let text = |value: fn(&S::In) -> &str| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(records.iter().map(value)))
+        };
         let mut columns: Vec<(&str, ArrayRef)> = vec![
             (EngineColumns::RECORD_ID, text(|record| record.record_id().as_str())),
             (EngineColumns::SHARD, Arc::new(UInt32Array::from_iter_values(records.iter().map(|_| shard)))),
             (EngineColumns::ROW, Arc::new(UInt32Array::from_iter_values((0u32..).zip(&records).map(|(row, _)| row)))),
             (EngineColumns::SOURCE, text(|record| &record.provenance().source)),
             (EngineColumns::FILE, text(|record| &record.provenance().file)),
-            (EngineColumns::LINE, Arc::new(UInt64Array::from_iter_values(records.iter().map(|record| record.provenance().line)))),
+            (
+                EngineColumns::LINE,
+                Arc::new(UInt64Array::from_iter_values(records.iter().map(|record| record.provenance().line))),
+            ),
             (EngineColumns::RAW_SHA256, text(|record| record.provenance().raw_sha256.as_str())),
         ];
         let schema = own.schema();
         for (field, column) in schema.fields().iter().zip(own.columns()) {
-            ensure!(!field.name().starts_with('_'), "column `{}` of a table stage begins like the engine's own", field.name());
+            ensure!(
+                !field.name().starts_with('_'),
+                "column `{}` of a table stage begins like the engine's own",
+                field.name()
+            );
             ensure!(!field.data_type().is_nested(), "column `{}` of a table stage is not flat", field.name());
             columns.push((field.name(), column.clone()));
         }
-        let fields: Vec<Field> = columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), nullable(&schema, name))).collect();
-        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|(_, column)| column).collect())?)
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|(name, column)| Field::new(*name, column.data_type().clone(), nullable(&schema, name)))
+            .collect();
+        Ok(RecordBatch::try_new(
+            Arc::new(Schema::new(fields)),
+            columns.into_iter().map(|(_, column)| column).collect(),
+        )?)
     }
 
     fn decide(&self, table: polars::prelude::LazyFrame, sides: &mut SideEmitter) -> anyhow::Result<Vec<Decision>> {
@@ -292,11 +325,21 @@ pub trait ModelService: Send + Sync {
 
 pub trait ErasedModelStage: Send + Sync {
     /// Without a service the records pass on marked `not_run`.
-    fn run(&self, batch: &RecordBatch, service: Option<&dyn ModelService>, context: &StageContext<'_>) -> anyhow::Result<ShardOutput>;
+    fn run(
+        &self,
+        batch: &RecordBatch,
+        service: Option<&dyn ModelService>,
+        context: &StageContext<'_>,
+    ) -> anyhow::Result<ShardOutput>;
 }
 
 impl<S: ModelStage> ErasedModelStage for S {
-    fn run(&self, batch: &RecordBatch, service: Option<&dyn ModelService>, context: &StageContext<'_>) -> anyhow::Result<ShardOutput> {
+    fn run(
+        &self,
+        batch: &RecordBatch,
+        service: Option<&dyn ModelService>,
+        context: &StageContext<'_>,
+    ) -> anyhow::Result<ShardOutput> {
         let mut tally = Tally::new(context.node);
         let mut sides = SideEmitter::default();
         let mut kept = Vec::with_capacity(batch.num_rows());

@@ -38,14 +38,23 @@ impl RecordStage for ExtractSlots {
     type In = AnsweredQuestion;
     type Out = SlotRecord;
 
-    fn apply(&self, record: AnsweredQuestion, out: &mut Emitter<'_, SlotRecord>, _: &StageContext<'_>) -> anyhow::Result<Verdict> {
+    fn apply(
+        &self,
+        record: AnsweredQuestion,
+        out: &mut Emitter<'_, SlotRecord>,
+        _: &StageContext<'_>,
+    ) -> anyhow::Result<Verdict> {
         let mut found = extract(&self.lexicon, &record.stem);
         found.sort_by_key(|found| (found.slot, found.range.start, found.range.end));
         let mut slots = Vec::with_capacity(found.len());
         for found in found {
             slots.push(SlotValue {
                 slot: found.slot,
-                value: record.stem.get(found.range.clone()).context("a span that is not on character borders")?.to_owned(),
+                value: record
+                    .stem
+                    .get(found.range.clone())
+                    .context("a span that is not on character borders")?
+                    .to_owned(),
                 span: span(&record.stem, &found.range)?,
                 grounding: Grounding::Exact,
             });
@@ -92,10 +101,11 @@ mod tests {
     #[test]
     fn spans_count_characters_and_point_at_their_values() {
         let mut question = answered("q", "Measles", &["Measles", "Mumps", "Rubella", "Scabies"]);
-        question.stem = "𝛽 – Ä: A 4-year-old girl is brought to the physician because of a 3-day history of fever and rash. \
+        question.stem =
+            "𝛽 – Ä: A 4-year-old girl is brought to the physician because of a 3-day history of fever and rash. \
             Her temperature is 39.1°C (102.4°F). Examination shows white spots on the buccal mucosa. \
             Which of the following is the most likely diagnosis?"
-            .to_owned();
+                .to_owned();
         let lexicon = include_str!("../../pipelines/lexicon/slots.toml");
         check_with(
             &STAGE,
@@ -106,14 +116,24 @@ mod tests {
                 let characters: Vec<char> = record.stem.chars().collect();
                 let mut text = String::new();
                 for value in &record.slots {
-                    let copied: String = characters[value.span.start as usize..value.span.end as usize].iter().collect();
+                    let copied: String =
+                        characters[value.span.start as usize..value.span.end as usize].iter().collect();
                     assert_eq!(copied, value.value);
                     text += &format!("\n  {} {}", value.slot.as_str(), value.value);
                 }
-                let question: String = characters[record.question.start as usize..record.question.end as usize].iter().collect();
+                let question: String =
+                    characters[record.question.start as usize..record.question.end as usize].iter().collect();
                 format!("{text}\n  ? {question}")
             },
             expect![[r#"
+                keep t:q 
+                  Symptom-Name fever and rash
+                  Symptom-Time 3-day history
+                  Medical-Examination Her temperature is 39.1°C (102.4°F).
+                  Medical-Examination Examination shows white spots on the buccal mucosa.
+                  Personal-Age 4-year-old
+                  Personal-Sex girl
+                  ? Which of the following is the most likely diagnosis?
             "#]],
         );
     }

@@ -45,7 +45,9 @@ impl FilterStage for FilterVignette {
         let options: Vec<&str> = record.options.iter().map(|option| option.text.as_str()).collect();
         Ok(match self.rules.judge(&record.stem, &record.answer_text, &options) {
             Judgement::Keep { .. } => Verdict::Keep,
-            Judgement::Drop { reason, rule, words } => Verdict::Drop(Cause::new(DropReason::as_str(reason), format!("rule {rule}: {words}"))),
+            Judgement::Drop { reason, rule, words } => {
+                Verdict::Drop(Cause::new(DropReason::as_str(reason), format!("rule {rule}: {words}")))
+            }
         })
     }
 }

@@ -51,7 +51,11 @@ impl Default for IngestSettings {
 
 impl Settings for IngestSettings {
     fn check(&self) -> Result<(), String> {
-        if (1000..=64 << 20).contains(&self.max_line_bytes) { Ok(()) } else { Err("max_line_bytes must be between 1000 and 67108864".to_owned()) }
+        if (1000..=64 << 20).contains(&self.max_line_bytes) {
+            Ok(())
+        } else {
+            Err("max_line_bytes must be between 1000 and 67108864".to_owned())
+        }
     }
 }
 
@@ -59,7 +63,11 @@ fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
     let settings: IngestSettings = arguments.settings()?;
     match arguments.format {
         Some("medqa_jsonl") => Ok(AnyStage::reader(MedqaReader { cap: settings.max_line_bytes as usize })),
-        other => anyhow::bail!("format `{}` is not one that ingest_questions reads (known: {})", other.unwrap_or("none"), FORMATS.join(", ")),
+        other => anyhow::bail!(
+            "format `{}` is not one that ingest_questions reads (known: {})",
+            other.unwrap_or("none"),
+            FORMATS.join(", ")
+        ),
     }
 }
 

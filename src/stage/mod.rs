@@ -17,8 +17,13 @@ pub use contract::*;
 pub use erased::{AnyStage, ModelService, ShardOutput, Stream};
 
 /// Every stage, by name.
-pub const STAGES: &[StageDef] =
-    &[dedup_exact::STAGE, extract_slots::STAGE, filter_vignette::STAGE, ingest_questions::STAGE, normalize_answer::STAGE];
+pub const STAGES: &[StageDef] = &[
+    dedup_exact::STAGE,
+    extract_slots::STAGE,
+    filter_vignette::STAGE,
+    ingest_questions::STAGE,
+    normalize_answer::STAGE,
+];
 
 #[cfg(test)]
 mod tests {
@@ -33,16 +38,33 @@ mod tests {
             assert!(stage.name.contains('_'), "{}: verb_object", stage.name);
             assert!(stage.summary.len() > 20, "{}: a summary", stage.name);
             assert!(stage.revision >= 1);
-            assert!(stage.outputs.first().is_some_and(|port| port.kind == PortKind::Records), "{}: the first output is the stream", stage.name);
+            assert!(
+                stage.outputs.first().is_some_and(|port| port.kind == PortKind::Records),
+                "{}: the first output is the stream",
+                stage.name
+            );
             for port in stage.inputs.iter().chain(stage.outputs) {
-                assert!(ROW_TYPES.iter().any(|row| row.name == port.row.name), "{}: {} has a schema", stage.name, port.row.name);
+                assert!(
+                    ROW_TYPES.iter().any(|row| row.name == port.row.name),
+                    "{}: {} has a schema",
+                    stage.name,
+                    port.row.name
+                );
             }
             for reason in stage.reasons {
-                assert!(reason.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}: {reason}", stage.name);
+                assert!(
+                    reason.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'),
+                    "{}: {reason}",
+                    stage.name
+                );
             }
             for setting in stage.settings.names() {
                 let schema = (stage.settings.json_schema)();
-                assert!(schema["properties"][&setting]["description"].is_string(), "{}: setting `{setting}` has no docs", stage.name);
+                assert!(
+                    schema["properties"][&setting]["description"].is_string(),
+                    "{}: setting `{setting}` has no docs",
+                    stage.name
+                );
             }
         }
     }

@@ -22,8 +22,12 @@ fn build(_: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
     Ok(AnyStage::record(NormalizeAnswer {
         letter: Regex::new(r"^\(?[A-Ea-e][.):]\s+")?,
         article: Regex::new(r"^(?:[Aa]n?|[Tt]he)\s+")?,
-        reference: Regex::new(r"\s*(?:\[\d+(?:\s*[,–-]\s*\d+)*\]|\((?:[Rr]ef\.?|[Pp]p?\.|[Ff]ig\.?|[Tt]able)\s*[^()]*\))$")?,
-        composite: Regex::new(r"^(?:all|none|any|both|neither|two|some) (?:of )?(?:the )?(?:above|these|those|following|options?)\b|^(?:both )?[a-e] (?:and|or|&) [a-e]$")?,
+        reference: Regex::new(
+            r"\s*(?:\[\d+(?:\s*[,–-]\s*\d+)*\]|\((?:[Rr]ef\.?|[Pp]p?\.|[Ff]ig\.?|[Tt]able)\s*[^()]*\))$",
+        )?,
+        composite: Regex::new(
+            r"^(?:all|none|any|both|neither|two|some) (?:of )?(?:the )?(?:above|these|those|following|options?)\b|^(?:both )?[a-e] (?:and|or|&) [a-e]$",
+        )?,
     }))
 }
 
@@ -60,15 +64,30 @@ impl RecordStage for NormalizeAnswer {
     type In = Question;
     type Out = AnsweredQuestion;
 
-    fn apply(&self, question: Question, out: &mut Emitter<'_, AnsweredQuestion>, _: &StageContext<'_>) -> anyhow::Result<Verdict> {
+    fn apply(
+        &self,
+        question: Question,
+        out: &mut Emitter<'_, AnsweredQuestion>,
+        _: &StageContext<'_>,
+    ) -> anyhow::Result<Verdict> {
         let keyed = for_matching(&question.answer_text);
-        let equal: Vec<&str> =
-            question.options.iter().filter(|option| for_matching(&option.text) == keyed).map(|option| option.key.as_str()).collect();
+        let equal: Vec<&str> = question
+            .options
+            .iter()
+            .filter(|option| for_matching(&option.text) == keyed)
+            .map(|option| option.key.as_str())
+            .collect();
         if equal.len() > 1 {
-            return Ok(Verdict::Drop(Cause::new("ambiguous_key", format!("options {} all say `{}`", equal.join(" and "), question.answer_text))));
+            return Ok(Verdict::Drop(Cause::new(
+                "ambiguous_key",
+                format!("options {} all say `{}`", equal.join(" and "), question.answer_text),
+            )));
         }
         if self.composite.is_match(&keyed) {
-            return Ok(Verdict::Drop(Cause::new("composite_key", format!("the keyed answer is `{}`", question.answer_text))));
+            return Ok(Verdict::Drop(Cause::new(
+                "composite_key",
+                format!("the keyed answer is `{}`", question.answer_text),
+            )));
         }
         let canonical = self.canonical(&question.answer_text);
         // A text that is nothing but a letter or a reference is kept as it is.
@@ -102,8 +121,17 @@ mod tests {
 
     #[test]
     fn canonical_forms() {
-        let questions = ["Gout", "B. gout.", "The  mеаѕlеs [12]", "a 1° AV block", "acute gout (p. 33).", "C", "Factor V Leiden", "vitamin A"]
-            .map(|answer| question("q", answer, &[answer, "other", "third", "fourth"]));
+        let questions = [
+            "Gout",
+            "B. gout.",
+            "The  mеаѕlеs [12]",
+            "a 1° AV block",
+            "acute gout (p. 33).",
+            "C",
+            "Factor V Leiden",
+            "vitamin A",
+        ]
+        .map(|answer| question("q", answer, &[answer, "other", "third", "fourth"]));
         check(
             &STAGE,
             "",

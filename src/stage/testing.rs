@@ -12,8 +12,13 @@ pub fn provenance(line: u64) -> Provenance {
 }
 
 pub fn question(id: &str, answer: &str, options: &[&str]) -> Question {
-    let options: Vec<AnswerOption> = options.iter().zip('A'..).map(|(text, key)| AnswerOption { key: key.into(), text: (*text).into() }).collect();
-    let key = options.iter().find(|option| option.text == answer).map(|option| option.key.clone()).expect("the answer is an option");
+    let options: Vec<AnswerOption> =
+        options.iter().zip('A'..).map(|(text, key)| AnswerOption { key: key.into(), text: (*text).into() }).collect();
+    let key = options
+        .iter()
+        .find(|option| option.text == answer)
+        .map(|option| option.key.clone())
+        .expect("the answer is an option");
     Question {
         record_id: RecordId::native("t", id),
         provenance: provenance(id.parse().unwrap_or(1)),
@@ -60,7 +65,13 @@ fn build(stage: &StageDef, settings: &str, resources: &[(&str, &str)]) -> AnySta
 }
 
 /// Runs a record stage over records: one line each, in order of exit, kept ones as `show` gives them.
-pub fn check<I: Record, O: Record>(stage: &StageDef, settings: &str, input: &[I], show: impl Fn(&O) -> String, expected: Expect) {
+pub fn check<I: Record, O: Record>(
+    stage: &StageDef,
+    settings: &str,
+    input: &[I],
+    show: impl Fn(&O) -> String,
+    expected: Expect,
+) {
     check_with(stage, settings, &[], input, show, expected);
 }
 
@@ -98,14 +109,18 @@ pub fn check_table<I: Record>(stage: &StageDef, settings: &str, input: &[I], exp
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("columns.parquet");
     crate::store::parquet::write_new(&path, &columns).unwrap();
-    let frame = LazyFrame::scan_parquet(polars::prelude::PlRefPath::try_from_path(&path).unwrap(), ScanArgsParquet::default()).unwrap();
+    let frame =
+        LazyFrame::scan_parquet(polars::prelude::PlRefPath::try_from_path(&path).unwrap(), ScanArgsParquet::default())
+            .unwrap();
     let mut sides = SideEmitter::default();
     let decisions = runner.decide(frame, &mut sides).unwrap();
     let mut lines = BTreeMap::new();
     for decision in decisions {
         let line = match decision.verdict.exit() {
             None => format!("keep {}", decision.record_id),
-            Some((exit, cause)) => format!("{} {} {}: {}", exit.as_str(), decision.record_id, cause.reason, cause.detail),
+            Some((exit, cause)) => {
+                format!("{} {} {}: {}", exit.as_str(), decision.record_id, cause.reason, cause.detail)
+            }
         };
         assert!(lines.insert(decision.record_id, line).is_none(), "one verdict for each id");
     }

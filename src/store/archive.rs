@@ -11,7 +11,10 @@ use std::path::Path;
 pub fn pack(folder: &Path, root: &str, paths: &[String], target: &Path) -> anyhow::Result<()> {
     let temporary = super::fs::temporary_beside(target);
     let write = || -> io::Result<()> {
-        let gzip = GzBuilder::new().mtime(0).operating_system(255).write(BufWriter::new(File::create(&temporary)?), Compression::new(6));
+        let gzip = GzBuilder::new()
+            .mtime(0)
+            .operating_system(255)
+            .write(BufWriter::new(File::create(&temporary)?), Compression::new(6));
         let mut archive = tar::Builder::new(gzip);
         let mut sorted: Vec<&String> = paths.iter().collect();
         sorted.sort_unstable();
@@ -46,7 +49,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             for name in names {
                 std::fs::write(folder.path().join(name), format!("content of {name}")).unwrap();
-                let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(names[0].len() as u64 * 1000);
+                let old =
+                    std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(names[0].len() as u64 * 1000);
                 File::options().append(true).open(folder.path().join(name)).unwrap().set_modified(old).unwrap();
             }
             let target = folder.path().join(archive);
@@ -56,6 +60,9 @@ mod tests {
             assert_eq!(bytes[4..8], [0; 4], "no time in the gzip header");
             Hash::of(&bytes)
         };
-        assert_eq!(hash_of(["a.txt", "long-name.txt"], "one.tar.gz"), hash_of(["long-name.txt", "a.txt"], "other.tar.gz"));
+        assert_eq!(
+            hash_of(["a.txt", "long-name.txt"], "one.tar.gz"),
+            hash_of(["long-name.txt", "a.txt"], "other.tar.gz")
+        );
     }
 }

@@ -9,7 +9,11 @@ use std::time::{Duration, SystemTime};
 /// Removes, or only lists, what can go; gives each path and its bytes. The caller holds the lock.
 ///
 /// Kept: the last build of every node, releases, derived media, stored replies, the cache of raw hashes.
-pub fn clean(workspace: &Workspace, older_than: Option<Duration>, dry_run: bool) -> anyhow::Result<Vec<(PathBuf, u64)>> {
+pub fn clean(
+    workspace: &Workspace,
+    older_than: Option<Duration>,
+    dry_run: bool,
+) -> anyhow::Result<Vec<(PathBuf, u64)>> {
     let mut candidates = Vec::new();
     for pipeline in fs::list(&workspace.work_dir())? {
         let pipeline_dir = workspace.pipeline_dir(&pipeline);

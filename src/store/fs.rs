@@ -64,7 +64,10 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 fn explain_full(path: &Path) -> String {
-    format!("writing {} (if the disk is full: free space and run the same command again, finished shards are kept)", path.display())
+    format!(
+        "writing {} (if the disk is full: free space and run the same command again, finished shards are kept)",
+        path.display()
+    )
 }
 
 pub fn sync_dir(path: &Path) -> anyhow::Result<()> {
@@ -121,7 +124,9 @@ pub fn commit_dir(temporary: &Path, target: &Path) -> anyhow::Result<Commit> {
 /// Removes a folder and all below it; no error when it is not there.
 pub fn remove_dir(path: &Path) -> anyhow::Result<()> {
     match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).with_context(|| format!("removing {}", path.display())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
+        }
         _ => Ok(()),
     }
 }

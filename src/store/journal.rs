@@ -70,7 +70,10 @@ impl Journal {
                     break;
                 }
                 (None, Some(_)) => {
-                    anyhow::bail!("{}:{n_line}: not an entry of this journal; the file was changed by hand or damaged, restore or remove it", path.display())
+                    anyhow::bail!(
+                        "{}:{n_line}: not an entry of this journal; the file was changed by hand or damaged, restore or remove it",
+                        path.display()
+                    )
                 }
             }
         }
@@ -125,7 +128,7 @@ mod tests {
         let path = folder.path().join("log.jsonl");
         std::fs::write(&path, "{\"id\":1}\n{\"id\":2}\n{\"id\":3,\"x").unwrap();
         let (mut journal, entries, tail) = Journal::open::<Entry>(&path).unwrap();
-        assert_eq!((entries.len(), tail), (2, Tail::Cut(9)));
+        assert_eq!((entries.len(), tail), (2, Tail::Cut(10)));
         // Entry 3 is asked for once more, since its line was torn, and only that one.
         let done: Vec<u32> = entries.iter().map(|entry| entry.id).collect();
         for id in [1, 2, 3].into_iter().filter(|id| !done.contains(id)) {

@@ -78,7 +78,11 @@ impl Components {
         }
         for (port, (before, after)) in differences(&old.inputs, &self.inputs) {
             if input_names(before) != input_names(after) {
-                changed(format!("inputs.{port} [{}] → [{}]", input_names(before).join(", "), input_names(after).join(", ")));
+                changed(format!(
+                    "inputs.{port} [{}] → [{}]",
+                    input_names(before).join(", "),
+                    input_names(after).join(", ")
+                ));
                 continue;
             }
             let (before, after) = (before.into_iter().flatten(), after.into_iter().flatten());
@@ -93,9 +97,15 @@ impl Components {
 
 type Difference<'a, T> = (Option<&'a T>, Option<&'a T>);
 
-fn differences<'a, T: PartialEq>(old: &'a BTreeMap<String, T>, new: &'a BTreeMap<String, T>) -> Vec<(&'a str, Difference<'a, T>)> {
+fn differences<'a, T: PartialEq>(
+    old: &'a BTreeMap<String, T>,
+    new: &'a BTreeMap<String, T>,
+) -> Vec<(&'a str, Difference<'a, T>)> {
     let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    keys.into_iter().map(|key| (key.as_str(), (old.get(key), new.get(key)))).filter(|(_, (before, after))| before != after).collect()
+    keys.into_iter()
+        .map(|key| (key.as_str(), (old.get(key), new.get(key))))
+        .filter(|(_, (before, after))| before != after)
+        .collect()
 }
 
 fn input_names(inputs: Option<&Vec<InputHash>>) -> Vec<&str> {
@@ -198,7 +208,10 @@ mod tests {
             engine: BTreeMap::new(),
             limit: None,
             raw: BTreeMap::from([("medqa/test.jsonl".into(), Hash::of(b"1"))]),
-            inputs: BTreeMap::from([("records".into(), vec![InputHash { node: "ingest".into(), hash: Hash::of(b"i") }])]),
+            inputs: BTreeMap::from([(
+                "records".into(),
+                vec![InputHash { node: "ingest".into(), hash: Hash::of(b"i") }],
+            )]),
             resources: BTreeMap::from([("lexicon.tsv".into(), Hash::of(b"l"))]),
         }
     }

@@ -76,7 +76,8 @@ impl Workspace {
             return Ok(());
         }
         let text = fs::read_text(&path)?;
-        let format: FormatFile = serde_json::from_str(&text).with_context(|| format!("{} is not a format file", path.display()))?;
+        let format: FormatFile =
+            serde_json::from_str(&text).with_context(|| format!("{} is not a format file", path.display()))?;
         if format.store_format > STORE_FORMAT {
             return Err(usage(format!(
                 "{} was written by a newer casemill (store format {}, this one knows {STORE_FORMAT}): use that version, or another --data folder",
@@ -111,7 +112,9 @@ impl Workspace {
                     holder.trim()
                 )));
             }
-            Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("locking {}", path.display())),
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("locking {}", path.display()));
+            }
         }
         file.set_len(0)?;
         file.rewind()?;
@@ -135,5 +138,7 @@ pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> anyhow::Result<
         return Ok(None);
     }
     let text = fs::read_text(path)?;
-    serde_json::from_str(&text).map(Some).with_context(|| format!("{} is damaged; remove its folder and build again", path.display()))
+    serde_json::from_str(&text)
+        .map(Some)
+        .with_context(|| format!("{} is damaged; remove its folder and build again", path.display()))
 }

@@ -109,7 +109,8 @@ fn read_projected(path: &Path, columns: Option<&[&str]>) -> anyhow::Result<Recor
         Some(schema) => Ok(arrow::compute::concat_batches(&schema, &batches)?),
         None => {
             let full = self::schema(path)?;
-            let fields = full.fields().iter().filter(|field| columns.is_none_or(|names| names.contains(&field.name().as_str())));
+            let fields =
+                full.fields().iter().filter(|field| columns.is_none_or(|names| names.contains(&field.name().as_str())));
             Ok(RecordBatch::new_empty(Arc::new(arrow::datatypes::Schema::new(fields.cloned().collect::<Vec<_>>()))))
         }
     }
@@ -126,7 +127,11 @@ pub fn read_row_group(path: &Path, group: usize) -> anyhow::Result<RecordBatch> 
 }
 
 /// Reads a file row group by row group.
-pub fn for_each_batch(path: &Path, columns: Option<&[&str]>, mut visit: impl FnMut(RecordBatch) -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub fn for_each_batch(
+    path: &Path,
+    columns: Option<&[&str]>,
+    mut visit: impl FnMut(RecordBatch) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     for group in 0..n_row_groups(path)? {
         visit(read_group(path, group, columns)?)?;
     }
@@ -142,7 +147,8 @@ fn read_group(path: &Path, group: usize, columns: Option<&[&str]>) -> anyhow::Re
     }
     let reader = builder.with_row_groups(vec![group]).with_batch_size(rows.clamp(1, 1 << 20)).build()?;
     let schema = arrow::array::RecordBatchReader::schema(&reader);
-    let batches = reader.collect::<Result<Vec<_>, _>>().with_context(|| format!("{} cannot be read", path.display()))?;
+    let batches =
+        reader.collect::<Result<Vec<_>, _>>().with_context(|| format!("{} cannot be read", path.display()))?;
     Ok(arrow::compute::concat_batches(&schema, &batches)?)
 }
 

@@ -36,7 +36,8 @@ impl RawHashes {
     pub fn load(workspace: &Workspace) -> Self {
         let path = workspace.cache_dir().join("raw-hashes.jsonl");
         let text = std::fs::read(&path).unwrap_or_default();
-        let entries = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<CachedHash>(line).ok());
+        let entries =
+            text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<CachedHash>(line).ok());
         let known = entries.map(|entry| (entry.path.clone(), entry)).collect();
         Self { path, known, fresh: Vec::new() }
     }
@@ -111,7 +112,10 @@ pub fn open(file: &RawFile, start: u64) -> anyhow::Result<BufReader<File>> {
 /// Names in a source's folder that match one of the patterns (`*` stands for any characters), sorted.
 pub fn matching(folder: &Path, patterns: &[String]) -> anyhow::Result<Vec<String>> {
     let names = fs::list(folder)?;
-    Ok(names.into_iter().filter(|name| patterns.iter().any(|pattern| matches(pattern, name)) && folder.join(name).is_file()).collect())
+    Ok(names
+        .into_iter()
+        .filter(|name| patterns.iter().any(|pattern| matches(pattern, name)) && folder.join(name).is_file())
+        .collect())
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -171,14 +175,21 @@ fn unpack(packed: &Path, target: &Path, limit: u64) -> anyhow::Result<()> {
             Ok(n) => n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                anyhow::bail!("the gzip file is cut off: it ends after {n_lines} whole lines ({n_bytes} bytes unpacked)")
+                anyhow::bail!(
+                    "the gzip file is cut off: it ends after {n_lines} whole lines ({n_bytes} bytes unpacked)"
+                )
             }
-            Err(error) => anyhow::bail!("the gzip file is damaged after {n_lines} whole lines ({n_bytes} bytes unpacked): {error}"),
+            Err(error) => anyhow::bail!(
+                "the gzip file is damaged after {n_lines} whole lines ({n_bytes} bytes unpacked): {error}"
+            ),
         };
         let chunk = buffer.get(..n).unwrap_or_default();
         n_bytes += n as u64;
         n_lines += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
-        anyhow::ensure!(n_bytes <= limit, "it unpacks to more than {limit} bytes; raise `max_unpacked_bytes` of the source if that is right");
+        anyhow::ensure!(
+            n_bytes <= limit,
+            "it unpacks to more than {limit} bytes; raise `max_unpacked_bytes` of the source if that is right"
+        );
         out.write_all(chunk)?;
     }
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;

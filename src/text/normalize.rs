@@ -29,15 +29,24 @@ pub fn for_display(text: &str) -> String {
 
 fn unify(character: char) -> impl Iterator<Item = char> {
     let mut unified = Vec::new();
-    match character {
-        '’' | '‘' | '‛' | '′' | '`' | '´' => unified.push('\''),
-        '“' | '”' | '„' | '″' => unified.push('"'),
-        '‐' | '‑' | '‒' | '–' | '—' | '−' => unified.push('-'),
-        _ if is_invisible(character) => {}
-        _ if keeps_its_form(character) => unified.push(character),
-        _ => unified.extend(std::iter::once(character).nfkc()),
+    if is_invisible(character) {
+        // Nothing of it stays.
+    } else if keeps_its_form(character) {
+        unified.push(character);
+    } else {
+        unified.extend(std::iter::once(character).nfkc().map(plain_punctuation));
     }
     unified.into_iter()
+}
+
+/// Typographic quotes, primes and dashes as typed ones.
+fn plain_punctuation(character: char) -> char {
+    match character {
+        '’' | '‘' | '‛' | '′' | '`' | '´' => '\'',
+        '“' | '”' | '„' | '″' => '"',
+        '‐' | '‑' | '‒' | '–' | '—' | '−' => '-',
+        other => other,
+    }
 }
 
 /// Characters that take no room: they are typing accidents in the sources.
@@ -121,7 +130,7 @@ mod tests {
     fn matching_form() {
         for (raw, expected) in [
             ("A  45-yеаr-old\tman", "a 45-year-old man"), // Cyrillic е and а
-            ("а раin", "a pain"),                          // Cyrillic words of look-alikes alone
+            ("а раin", "a pain"),                         // Cyrillic words of look-alikes alone
             ("боль в paine", "боль в paine"),
             ("боль в pаin", "боль в pain"), // а inside a Latin word
             ("5 µg and 5 μg", "5 μg and 5 μg"),

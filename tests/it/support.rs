@@ -97,7 +97,8 @@ impl Scratch {
     /// The JSON document a run printed.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
         let run = self.run(&[arguments, &["--json"]].concat());
-        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}{}", run.stdout, run.stderr))
+        serde_json::from_str(&run.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}{}", run.stdout, run.stderr))
     }
 
     /// State of every node by `plan`, as `node state: why`.
@@ -107,7 +108,8 @@ impl Scratch {
         nodes
             .iter()
             .map(|node| {
-                let why: Vec<&str> = node["why"].as_array().expect("why").iter().filter_map(|why| why.as_str()).collect();
+                let why: Vec<&str> =
+                    node["why"].as_array().expect("why").iter().filter_map(|why| why.as_str()).collect();
                 let text = format!("{} {}", node["node"].as_str().unwrap_or(""), node["state"].as_str().unwrap_or(""));
                 if why.is_empty() { text } else { format!("{text}: {}", why.join("; ")) }
             })
@@ -138,8 +140,17 @@ pub fn copy_dir(from: &Path, to: &Path) {
 
 /// One MedQA line with an invented diagnostic vignette; `n` makes it unlike the others.
 pub fn medqa_line(n: u64) -> String {
-    const COMPLAINTS: [&str; 7] = ["fever and cough", "chest pain", "severe headache", "blurred vision", "joint swelling", "a spreading rash", "abdominal pain"];
-    const DISEASES: [&str; 7] = ["Pneumonia", "Pericarditis", "Migraine", "Optic neuritis", "Gout", "Erysipelas", "Appendicitis"];
+    const COMPLAINTS: [&str; 7] = [
+        "fever and cough",
+        "chest pain",
+        "severe headache",
+        "blurred vision",
+        "joint swelling",
+        "a spreading rash",
+        "abdominal pain",
+    ];
+    const DISEASES: [&str; 7] =
+        ["Pneumonia", "Pericarditis", "Migraine", "Optic neuritis", "Gout", "Erysipelas", "Appendicitis"];
     let pick = |list: &[&'static str; 7], offset: u64| list[usize::try_from((n + offset) % 7).expect("small")];
     let (age, days) = (18 + n % 70, 2 + n % 9);
     let stem = format!(
@@ -153,7 +164,8 @@ pub fn medqa_line(n: u64) -> String {
         100 + n % 50,
         4000 + n % 9000
     );
-    let options: BTreeMap<&str, &str> = ["A", "B", "C", "D"].into_iter().zip((0..).map(|offset| pick(&DISEASES, offset))).collect();
+    let options: BTreeMap<&str, &str> =
+        ["A", "B", "C", "D"].into_iter().zip((0..).map(|offset| pick(&DISEASES, offset))).collect();
     serde_json::json!({"question": stem, "answer": options["A"], "options": options, "meta_info": "step1", "answer_idx": "A"}).to_string()
 }
 
