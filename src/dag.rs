@@ -293,10 +293,9 @@ impl<'a> Resolver<'a> {
         }
         for port in stage.inputs.iter().filter(|port| !port.optional && inputs.get(port.name).is_none_or(Vec::is_empty))
         {
-            if !config.inputs.contains_key(port.name)
-                && !(config.inputs.contains_key("")
-                    && stage.inputs.first().is_some_and(|first| first.name == port.name))
-            {
+            let is_first = stage.inputs.first().is_some_and(|first| first.name == port.name);
+            let given = config.inputs.contains_key(port.name) || (is_first && config.inputs.contains_key(""));
+            if !given {
                 self.problem(
                     config.line,
                     &key(&format!("inputs.{}", port.name)),

@@ -254,12 +254,11 @@ fn ledger(folder: &Path) -> anyhow::Result<Vec<LedgerRow>> {
     if path.is_file() { from_batch(&parquet::read(&path)?) } else { Ok(Vec::new()) }
 }
 
+/// An id, and the record where more than ids are stored.
+type FoundRecord = (RecordId, Option<Map<String, Value>>);
+
 /// The records of a shard that are the asked one, its children or its parents; without content where only ids are stored.
-fn records(
-    folder: &Path,
-    id: &RecordId,
-    only_ids: bool,
-) -> anyhow::Result<Vec<(RecordId, Option<Map<String, Value>>)>> {
+fn records(folder: &Path, id: &RecordId, only_ids: bool) -> anyhow::Result<Vec<FoundRecord>> {
     let path = folder.join(shard::PART);
     let ids = record_ids(&parquet::read_columns(&path, &["record_id"])?)?;
     let rows: Vec<u32> = ids

@@ -1,13 +1,17 @@
 //! Planning and running: the only module that knows fingerprints, shards and the order of nodes.
 
+mod decide;
 pub mod events;
 pub mod explain;
+mod finish;
 pub mod plan;
 pub mod run;
 pub mod session;
 pub mod stream;
+mod work;
 
 pub use events::{Event, EventSink};
+pub use finish::show_reasons;
 pub use plan::{NodePlan, State};
 pub use run::{BuildOptions, BuildSummary};
 pub use session::{Session, SessionOptions};

@@ -146,7 +146,7 @@ impl Session {
                 Err(format!("stage {} is declared with another shape than it has", node.stage.name))
             }
         });
-        built.as_ref().map_err(|message| usage(message))
+        built.as_ref().map_err(usage)
     }
 
     pub fn input_shards(&self, node: &Node) -> bool {

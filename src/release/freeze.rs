@@ -569,7 +569,7 @@ impl ReleaseWriter<'_> {
 
 fn show_refused(refused: &SourceCounts) -> String {
     let lines =
-        refused.iter().map(|(source, counts)| format!("source {source}: {}", crate::engine::run::show_reasons(counts)));
+        refused.iter().map(|(source, counts)| format!("source {source}: {}", crate::engine::show_reasons(counts)));
     let text = lines.collect::<Vec<_>>().join("; ");
     if text.is_empty() { "the build has none".to_owned() } else { text }
 }

@@ -102,19 +102,26 @@ impl SideEmitter {
         MediaRef(hash)
     }
 
-    /// The collected rows by port with their row type's name, and the media by hash.
-    pub fn finish(self) -> anyhow::Result<(BTreeMap<&'static str, SideBatch>, BTreeMap<Hash, Vec<u8>>)> {
+    /// What was collected.
+    pub fn finish(self) -> anyhow::Result<Emitted> {
         if let Some(misuse) = self.misuse {
             anyhow::bail!(misuse);
         }
-        let mut batches = BTreeMap::new();
+        let mut emitted = Emitted { sides: BTreeMap::new(), media: self.media };
         for (port, rows) in &self.rows {
             if rows.len() > 0 {
-                batches.insert(*port, SideBatch { row_name: rows.row_name(), batch: rows.to_batch()? });
+                let side = SideBatch { row_name: rows.row_name(), batch: rows.to_batch()? };
+                emitted.sides.insert(port, side);
             }
         }
-        Ok((batches, self.media))
+        Ok(emitted)
     }
+}
+
+/// Side rows by port and derived media by hash.
+pub struct Emitted {
+    pub sides: BTreeMap<&'static str, SideBatch>,
+    pub media: BTreeMap<Hash, Vec<u8>>,
 }
 
 /// Rows of one side port.

@@ -61,6 +61,12 @@ pub enum Stream {
 /// What a stage makes of one shard.
 pub struct ShardOutput {
     pub stream: Stream,
+    pub extras: Extras,
+}
+
+/// What a shard holds beside its stream.
+#[derive(Default)]
+pub struct Extras {
     pub sides: BTreeMap<&'static str, SideBatch>,
     /// Derived media.
     pub media: BTreeMap<Hash, Vec<u8>>,
@@ -140,16 +146,15 @@ impl<'a> Tally<'a> {
         for (source, counts) in &self.counts {
             ensure!(counts.is_conserved(), "node `{}` lost count of source `{source}`: {counts:?}", self.node);
         }
-        let (sides, media) = sides.finish()?;
-        Ok(ShardOutput {
-            stream,
-            sides,
-            media,
-            raw_media: BTreeMap::new(),
+        let emitted = sides.finish()?;
+        let extras = Extras {
+            sides: emitted.sides,
+            media: emitted.media,
             ledger: self.ledger,
             counts: self.counts,
-            replies: BTreeMap::new(),
-        })
+            ..Extras::default()
+        };
+        Ok(ShardOutput { stream, extras })
     }
 }
 
@@ -211,7 +216,7 @@ impl<S: Reader> ErasedReader for S {
             tally.exit(&source.name, exit);
         }
         let mut output = tally.finish(Stream::Records(to_batch(&out.records)?), out.sides)?;
-        output.raw_media = out.raw_media;
+        output.extras.raw_media = out.raw_media;
         Ok(output)
     }
 }
@@ -362,7 +367,7 @@ impl<S: ModelStage> ErasedModelStage for S {
             settle(&id, &provenance, emitter.records, verdict, &mut tally, &mut kept)?;
         }
         let mut output = tally.finish(Stream::Records(to_batch(&kept)?), sides)?;
-        output.replies = accepted;
+        output.extras.replies = accepted;
         Ok(output)
     }
 }

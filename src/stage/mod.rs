@@ -14,7 +14,7 @@ pub mod testing;
 pub mod vignette_rules;
 
 pub use contract::*;
-pub use erased::{AnyStage, ModelService, ShardOutput, Stream};
+pub use erased::{AnyStage, Extras, ModelService, ShardOutput, Stream};
 
 /// Every stage, by name.
 pub const STAGES: &[StageDef] = &[

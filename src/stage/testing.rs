@@ -90,7 +90,7 @@ pub fn check_with<I: Record, O: Record>(
         _ => panic!("not a record stage"),
     };
     let mut text = String::new();
-    for row in &output.ledger {
+    for row in &output.extras.ledger {
         assert!(stage.reasons.contains(&row.reason.as_str()), "{} is not declared", row.reason);
         writeln!(text, "{} {} {}: {}", row.exit.as_str(), row.record_id, row.reason, row.detail).unwrap();
     }
@@ -125,7 +125,7 @@ pub fn check_table<I: Record>(stage: &StageDef, settings: &str, input: &[I], exp
         assert!(lines.insert(decision.record_id, line).is_none(), "one verdict for each id");
     }
     let mut text: String = lines.into_values().map(|line| line + "\n").collect();
-    for (port, side) in sides.finish().unwrap().0 {
+    for (port, side) in sides.finish().unwrap().sides {
         let mut rows: Vec<serde_json::Value> = from_batch(&side.batch).unwrap();
         rows.sort_by_key(|row| row["record_id"].to_string());
         for row in rows {

@@ -157,7 +157,7 @@ pub fn medqa_line(n: u64) -> String {
         "A {age}-year-old {} comes to the physician because of a {days}-day history of {}. Record number {n} of the clinic. \
          Temperature is 38.{}°C, pulse is {}/min, and blood pressure is {}/70 mm Hg. Examination shows tenderness. \
          Laboratory studies show a leukocyte count of {}/mm3. Which of the following is the most likely diagnosis?",
-        if n % 2 == 0 { "man" } else { "woman" },
+        if n.is_multiple_of(2) { "man" } else { "woman" },
         pick(&COMPLAINTS, 0),
         n % 10,
         60 + n % 60,

@@ -1,0 +1,213 @@
+//! The shards of one node: what they need, running one, committing it.
+
+use super::events::{Event, EventSink};
+use super::plan::{NodePlan, State};
+use super::session::Session;
+use super::stream::{SelectedRow, Upstream, record_ids};
+use crate::dag::Node;
+use crate::error::{Fault, input, usage};
+use crate::record::raw::{Cut, RawSource, ShardLimits};
+use crate::record::{RecordId, to_batch};
+use crate::stage::{AnyStage, Extras, PortKind, SideInputs, StageContext, Stream};
+use crate::store::manifest::to_json;
+use crate::store::shard::{self, ShardContent};
+use crate::store::{fs, raw, read_json};
+use anyhow::{Context, ensure};
+use arrow::array::RecordBatch;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Who runs a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Holds the lock, and removes what a killed process left.
+    Coordinator,
+    /// One of many; leaves other workers' folders alone.
+    Worker,
+}
+
+/// A node that is being run.
+pub struct NodeWork<'a> {
+    pub session: &'a Session,
+    pub index: usize,
+    pub node: &'a Node,
+    pub stage: &'a AnyStage,
+    pub upstream: Upstream<'a>,
+    pub build_dir: &'a Path,
+    /// For a reader: its source with readable files, and how they are divided.
+    reading: Option<(RawSource, Cut)>,
+    pub n_shards: u32,
+    sides: SideInputs,
+}
+
+impl<'a> NodeWork<'a> {
+    /// Everything that the shards of a node need; for a reader the cut, made once and kept.
+    pub fn prepare(
+        session: &'a Session,
+        index: usize,
+        plan: &'a NodePlan,
+        plans: &'a [NodePlan],
+        role: Role,
+        events: &mut dyn EventSink,
+    ) -> anyhow::Result<Self> {
+        let node = session.node(index)?;
+        let build_dir = plan.build_dir.as_deref().context("a node that runs has a build folder")?;
+        let stage = session.stage(index)?;
+        fs::create_dir(build_dir)?;
+        if role == Role::Coordinator {
+            shard::remove_temporary(build_dir)?;
+        }
+        let upstream = Upstream { session, plans };
+        let (reading, n_shards) = match stage {
+            AnyStage::Reader(reader) => {
+                let found = session.source_of(node)?;
+                let config = session.graph.sources.get(&found.raw.name).context("a source without configuration")?;
+                let mut source = found.raw.clone();
+                for file in &mut source.files {
+                    let path = session.workspace.raw.join(&file.path);
+                    file.readable =
+                        raw::readable(&session.workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
+                }
+                let path = build_dir.join("cut.json");
+                let cut = match read_json::<Cut>(&path)? {
+                    Some(cut) => cut,
+                    None => {
+                        events.take(&Event::NodePhase { node: node.name.clone(), phase: "dividing files" });
+                        let limits = ShardLimits {
+                            records: session.graph.shard_records,
+                            bytes: session.graph.shard_bytes,
+                            limit: session.limit,
+                        };
+                        let cut = reader.cut(&source, limits)?;
+                        fs::write_atomic(&path, &to_json(&cut)?)?;
+                        cut
+                    }
+                };
+                if cut.slices.is_empty() {
+                    let files: Vec<&str> = source.files.iter().map(|file| file.path.as_str()).collect();
+                    return Err(input(format!("there is no record in {}", files.join(", "))));
+                }
+                let n_shards = u32::try_from(cut.slices.len())?;
+                (Some((source, cut)), n_shards)
+            }
+            _ => (None, upstream.n_input_shards(index)?),
+        };
+        Ok(Self {
+            session,
+            index,
+            node,
+            stage,
+            upstream,
+            build_dir,
+            reading,
+            n_shards,
+            sides: upstream.side_inputs(index)?,
+        })
+    }
+
+    /// Where the work of one input shard goes.
+    pub fn target(&self, index: u32) -> std::path::PathBuf {
+        if matches!(self.stage, AnyStage::Table(_)) {
+            shard::columns_dir(self.build_dir, index)
+        } else {
+            shard::shard_dir(self.build_dir, index)
+        }
+    }
+
+    /// Runs and commits one shard; gives its rows.
+    pub fn run_shard(&self, index: u32) -> anyhow::Result<u64> {
+        let context = StageContext {
+            pipeline: &self.session.graph.pipeline,
+            node: &self.node.name,
+            media: &self.upstream,
+            sides: &self.sides,
+        };
+        let read = || self.upstream.read_input(self.index, index, None);
+        let output = match self.stage {
+            AnyStage::Reader(reader) => {
+                let (source, cut) = self.reading.as_ref().context("a reader without a source")?;
+                let slice = cut.slices.get(index as usize).context("a slice that is not there")?;
+                reader.read(&self.node.name, source, slice)?
+            }
+            AnyStage::Record(stage) => stage.run(&read()?, &context)?,
+            AnyStage::Filter(stage) => stage.run(&read()?, &context)?,
+            AnyStage::Model(stage) => stage.run(&read()?, self.session.service.as_deref(), &context)?,
+            AnyStage::Table(stage) => {
+                let columns = stage.columns(&read()?, index)?;
+                let rows = columns.num_rows() as u64;
+                let content = ShardContent { part: Some(&columns), ..ShardContent::default() };
+                shard::commit(&self.session.workspace, &self.target(index), content)?;
+                return Ok(rows);
+            }
+        };
+        let part = match output.stream {
+            Stream::Records(batch) => batch,
+            Stream::Selected(rows) => {
+                let input = self.upstream.read_input(self.index, index, Some(&["record_id"]))?;
+                let ids = record_ids(&input)?;
+                let selected = rows.into_iter().map(|row| {
+                    let id = ids.get(row as usize).context("a selected row that is not there")?;
+                    Ok(SelectedRow { record_id: RecordId::parse(id), row })
+                });
+                to_batch(&selected.collect::<anyhow::Result<Vec<_>>>()?)?
+            }
+        };
+        let rows = part.num_rows() as u64;
+        self.commit(&self.target(index), &part, output.extras)?;
+        Ok(rows)
+    }
+
+    /// Commits a shard after checking that it holds only what its stage declares.
+    pub fn commit(&self, target: &Path, part: &RecordBatch, extras: Extras) -> anyhow::Result<()> {
+        let stage = self.node.stage;
+        for row in &extras.ledger {
+            let declared = stage.reasons.contains(&row.reason.as_str());
+            ensure!(declared, "stage {} gave the reason `{}`, which it does not declare", stage.name, row.reason);
+        }
+        let mut sides = BTreeMap::new();
+        for (port, side) in &extras.sides {
+            let declared = stage.outputs.iter().find(|output| output.name == *port && output.kind == PortKind::Side);
+            let row = declared.with_context(|| format!("stage {} has no side port `{port}`", stage.name))?.row;
+            ensure!(
+                row.name == side.row_name,
+                "side port `{port}` of stage {} takes `{}`, not `{}`",
+                stage.name,
+                row.name,
+                side.row_name
+            );
+            sides.insert(*port, &side.batch);
+        }
+        let content = ShardContent {
+            part: Some(part),
+            ledger: &extras.ledger,
+            sides,
+            media: extras.media,
+            raw_media: extras.raw_media,
+            counts: extras.counts,
+            replies: extras.replies,
+        };
+        shard::commit(&self.session.workspace, target, content).map(drop)
+    }
+}
+
+impl Session {
+    /// One shard of one node, for a cluster's worker: needs no lock. Everything above is committed.
+    pub fn run_shard(&self, name: &str, index: u32) -> anyhow::Result<u64> {
+        let node = self.find_node(name)?;
+        let plans = self.plan()?;
+        let plan = plans.get(node).context("a node that is not planned")?;
+        match plan.state {
+            State::Fresh => return Ok(0),
+            State::Pending | State::Absent => {
+                return Err(usage(format!("node {name} cannot run: {}", plan.why.join(", "))));
+            }
+            State::Stale | State::Missing => {}
+        }
+        let work = NodeWork::prepare(self, node, plan, &plans, Role::Worker, &mut ())?;
+        ensure!(index < work.n_shards, Fault::Usage(format!("node {name} has {} shards", work.n_shards)));
+        if work.target(index).is_dir() {
+            return Ok(0);
+        }
+        work.run_shard(index)
+    }
+}
