@@ -313,8 +313,9 @@ fn run_build(global: &Global, arguments: BuildArguments) -> anyhow::Result<Code>
     sinks.push(Box::new(RunLog::create(&session.workspace.pipeline_dir(&session.graph.pipeline).join("runs"))?));
     let options = BuildOptions { jobs, to: arguments.to, only: arguments.only, force: arguments.force, interrupted };
     let summary = session.build(&options, &mut Sinks(sinks))?;
-    let plans = session.plan()?;
-    print(global, &plan_document(&session, &plans), String::new)?;
+    if global.json {
+        print(global, &plan_document(&session, &session.plan()?), String::new)?;
+    }
     if summary.n_quarantined > 0 {
         eprintln!(
             "casemill: finished, but {} records are in quarantine; casemill explain shows why, for a record id, case id or file:line",

@@ -58,7 +58,9 @@ impl Session {
         let mut summary = BuildSummary::default();
         let mut plans: Vec<NodePlan> = Vec::new();
         for index in 0..self.graph.nodes.len() {
-            let mut plan = self.plan_node(index, &plans)?;
+            // As long as nothing ran, nothing changed.
+            let known = first.get(index).filter(|_| summary.n_run == 0).cloned();
+            let mut plan = known.map_or_else(|| self.plan_node(index, &plans), Ok)?;
             let node = self.node(index)?;
             if wanted.contains(&index) {
                 match plan.state {

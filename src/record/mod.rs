@@ -15,7 +15,8 @@ use arrow::record_batch::RecordBatch;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_arrow::schema::{SchemaLike, TracingOptions};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use id::{Hash, RecordId, canonical_json};
 pub use provenance::{Access, LlmEgress, Provenance, Rights};
@@ -57,9 +58,18 @@ impl RowType {
         format!("{}.v{}.json", self.name, self.version)
     }
 
-    /// Identifies the shape of the rows: the hash of the JSON Schema.
+    /// Identifies the shape of the rows: the hash of the JSON Schema. Computed once in a process.
     pub fn hash(&self) -> anyhow::Result<Hash> {
-        Hash::of_json(&(self.json_schema)())
+        static KNOWN: Mutex<BTreeMap<(&'static str, usize), Hash>> = Mutex::new(BTreeMap::new());
+        // Two types of one name (a test's and ours) are told apart by their schema functions.
+        let key = (self.name, self.json_schema as usize);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hash) = known.get(&key) {
+            return Ok(hash.clone());
+        }
+        let hash = Hash::of_json(&(self.json_schema)())?;
+        known.insert(key, hash.clone());
+        Ok(hash)
     }
 }
 

@@ -111,11 +111,26 @@ pub fn open(file: &RawFile, start: u64) -> anyhow::Result<BufReader<File>> {
 
 /// Names in a source's folder that match one of the patterns (`*` stands for any characters), sorted.
 pub fn matching(folder: &Path, patterns: &[String]) -> anyhow::Result<Vec<String>> {
-    let names = fs::list(folder)?;
-    Ok(names
-        .into_iter()
-        .filter(|name| patterns.iter().any(|pattern| matches(pattern, name)) && folder.join(name).is_file())
-        .collect())
+    let mut found = Vec::new();
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(input(format!("cannot read {}: {error}", folder.display()))),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| input(format!("cannot read {}: {error}", folder.display())))?;
+        // A name that is not UTF-8 matches no pattern; `fs::list` reports it.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if patterns.iter().any(|pattern| matches(pattern, &name)) {
+            let kind = entry.file_type().map_err(|error| input(format!("cannot read {name}: {error}")))?;
+            // A link that leads nowhere stays in the list: reading it gives an error that names it.
+            if !kind.is_dir() && !(kind.is_symlink() && entry.path().is_dir()) {
+                found.push(name);
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
