@@ -40,7 +40,7 @@ struct NormalizeAnswer {
 
 impl NormalizeAnswer {
     fn canonical(&self, raw: &str) -> String {
-        let text = for_display(raw);
+        let text = without_stray_quote(for_display(raw));
         let text = self.letter.replace(&text, "");
         let text = self.article.replace(&text, "");
         let mut text = text.trim();
@@ -58,6 +58,16 @@ impl NormalizeAnswer {
             None => String::new(),
         }
     }
+}
+
+/// Real MedQA options can end in a quotation mark that nothing opened, left over from a damaged CSV.
+fn without_stray_quote(mut text: String) -> String {
+    let quotes = text.chars().filter(|character| matches!(character, '"' | '“' | '”')).count();
+    if !quotes.is_multiple_of(2) && text.ends_with('"') {
+        text.pop();
+        text.truncate(text.trim_end().len());
+    }
+    text
 }
 
 impl RecordStage for NormalizeAnswer {

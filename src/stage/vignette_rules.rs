@@ -176,7 +176,10 @@ impl VignetteRules {
         let asked = || cut(if lead_in.text.is_empty() { vignette.text } else { lead_in.text });
         let patient_in_lead_in = self.patients.is_match(&lead_in.folded);
         if vignette.text.is_empty() && !patient_in_lead_in {
-            return dropped(DropReason::EmptyVignette, "no_vignette", asked());
+            // "This patient" of whom nothing is told is half an item; a bare question is none.
+            let half = speaks_of_a_patient(&lead_in.folded);
+            let reason = if half { DropReason::Incomplete } else { DropReason::EmptyVignette };
+            return dropped(reason, "no_vignette", asked());
         }
         let Some(ask) = ask else {
             return dropped(DropReason::NotDiagnostic, "asks_nothing_known", asked());
