@@ -6,7 +6,7 @@ use crate::record::{Hash, Provenance, Record, RecordId, RowType, from_batch};
 use anyhow::Context;
 use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The rows of one case. `case` is a row of the pipeline's case type.
@@ -72,7 +72,7 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
     flags.extend_from_slice(review);
     flags.sort_unstable();
     flags.dedup();
-    let mut case = MedroundsCase {
+    let case = MedroundsCase {
         case_id: case_id.clone(),
         parent_id: None,
         source: record.provenance.source.clone(),
@@ -90,9 +90,21 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
         case_hash: String::new(),
     };
     let texts = vec![TextRow { case_id, text_id: crate::stage::extract_slots::STEM.to_owned(), text: record.stem }];
-    case.case_hash = case_hash(&serde_json::to_value(&case)?, &slots, &texts)?.to_string();
-    let rows = CaseRows { case: serde_json::to_value(case)?, slots, texts };
+    let mut case = serde_json::to_value(case)?;
+    let hash = case_hash(&case, &slots, &texts)?;
+    if let Some(field) = case.get_mut("case_hash") {
+        *field = Value::String(hash.to_string());
+    }
+    let rows = CaseRows { case, slots, texts };
     Ok(ConvertedCase { record_id: record.record_id, provenance: record.provenance, rows })
+}
+
+/// What a case hash is computed from.
+#[derive(Serialize)]
+struct CaseDocument<'a> {
+    case: serde_json::Map<String, Value>,
+    slots: &'a [SlotRow],
+    texts: &'a [TextRow],
 }
 
 /// SHA-256 of the canonical JSON of a case: its row without `case_hash` and `review_state`, its slots and
@@ -101,5 +113,5 @@ pub fn case_hash(case: &Value, slots: &[SlotRow], texts: &[TextRow]) -> anyhow::
     let mut case = case.as_object().context("a case is an object")?.clone();
     case.remove("case_hash");
     case.remove("review_state");
-    Hash::of_json(&json!({"case": case, "slots": slots, "texts": texts}))
+    Hash::of_json(&CaseDocument { case, slots, texts })
 }

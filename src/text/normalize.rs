@@ -8,14 +8,29 @@ use unicode_normalization::UnicodeNormalization;
 ///
 /// Superscripts, subscripts and fractions are left alone: NFKC would turn 10⁹ into 109.
 pub fn for_matching(text: &str) -> String {
-    let unified: String = text.chars().flat_map(unify).nfc().collect();
-    let latin = latin_look_alikes(&unified);
-    let mut folded = String::with_capacity(latin.len());
-    for word in latin.split_whitespace() {
+    let mut unified = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            unified.push(plain_punctuation(character));
+        } else if keeps_its_form(character) {
+            unified.push(character);
+        } else if !is_invisible(character) {
+            unified.extend(std::iter::once(character).nfkc().map(plain_punctuation));
+        }
+    }
+    if !unified.is_ascii() {
+        unified = latin_look_alikes(&unified.nfc().collect::<String>());
+    }
+    let mut folded = String::with_capacity(unified.len());
+    for word in unified.split_whitespace() {
         if !folded.is_empty() {
             folded.push(' ');
         }
-        folded.extend(word.chars().flat_map(char::to_lowercase));
+        if word.is_ascii() {
+            folded.extend(word.chars().map(|character| character.to_ascii_lowercase()));
+        } else {
+            folded.extend(word.chars().flat_map(char::to_lowercase));
+        }
     }
     folded
 }
@@ -25,18 +40,6 @@ pub fn for_matching(text: &str) -> String {
 pub fn for_display(text: &str) -> String {
     let visible: String = text.chars().filter(|c| !is_invisible(*c)).nfc().collect();
     latin_look_alikes(&visible).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn unify(character: char) -> impl Iterator<Item = char> {
-    let mut unified = Vec::new();
-    if is_invisible(character) {
-        // Nothing of it stays.
-    } else if keeps_its_form(character) {
-        unified.push(character);
-    } else {
-        unified.extend(std::iter::once(character).nfkc().map(plain_punctuation));
-    }
-    unified.into_iter()
 }
 
 /// Typographic quotes, primes and dashes as typed ones.
