@@ -6,7 +6,7 @@ use crate::record::{Access, LlmEgress, Rights};
 use std::collections::BTreeMap;
 
 /// A source as declared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SourceConfig {
     /// Path as shown in messages.
     pub file: String,
@@ -23,6 +23,8 @@ pub struct SourceConfig {
     pub files: Vec<String>,
     /// Cap on what one packed file may unpack to.
     pub max_unpacked_bytes: u64,
+    /// What the format needs to know, such as where labels start; part of the fingerprint.
+    pub options: toml::Table,
     /// Known snapshots: label → SHA-256 of a file.
     pub checksums: BTreeMap<String, String>,
 }
@@ -46,6 +48,10 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
             root.problem(line, "files", "must name at least one file or pattern");
         }
         let max_unpacked_bytes = root.count("max_unpacked_bytes").map_or(64 << 30, |count| count.value);
+        let mut options = toml::Table::new();
+        root.table_at("options", |mut table| {
+            options.extend(table.all_values().into_iter().map(|(name, value)| (name, value.value)));
+        });
         let mut checksums = BTreeMap::new();
         root.table_at("checksums", |mut table| {
             for (label, values) in table.all_strings() {
@@ -69,6 +75,7 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
             format,
             files,
             max_unpacked_bytes,
+            options,
             checksums,
         }
     })

@@ -151,6 +151,9 @@ impl Session {
                 && let Some(config) = self.graph.sources.get(name)
             {
                 engine.insert("format".to_owned(), config.format.clone().into());
+                for (name, value) in &config.options {
+                    engine.insert(format!("options.{name}"), serde_json::to_value(value)?);
+                }
             }
         }
         let mut inputs = BTreeMap::new();

@@ -132,12 +132,13 @@ impl Session {
             anyhow::bail!("there is no node {index}");
         };
         let built = cell.get_or_init(|| {
-            let format = node
-                .source
-                .as_ref()
-                .and_then(|source| self.graph.sources.get(source))
-                .map(|source| source.format.as_str());
-            let arguments = StageArguments { settings: node.settings.clone(), resources: &resources.files, format };
+            let source = node.source.as_ref().and_then(|source| self.graph.sources.get(source));
+            let arguments = StageArguments {
+                settings: node.settings.clone(),
+                resources: &resources.files,
+                format: source.map(|source| source.format.as_str()),
+                source_options: source.map(|source| source.options.clone()).unwrap_or_default(),
+            };
             let stage = (node.stage.build)(&arguments)
                 .map_err(|error| format!("{}: nodes.{}: {error:#}", self.graph.file, node.name))?;
             if stage.shape() == node.stage.shape {

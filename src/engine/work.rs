@@ -67,6 +67,9 @@ impl<'a> NodeWork<'a> {
                     let path = session.workspace.raw.join(&file.path);
                     file.readable =
                         raw::readable(&session.workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
+                    if reader.reads_tables() {
+                        file.readable = raw::as_lines(&session.workspace, file)?;
+                    }
                 }
                 let path = build_dir.join("cut.json");
                 let cut = match read_json::<Cut>(&path)? {

@@ -13,19 +13,23 @@ pub struct AnswerOption {
     pub text: String,
 }
 
-/// A multiple-choice question as its source has it; texts are raw.
+/// A question as its source has it; texts are raw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
     pub record_id: RecordId,
     pub provenance: Provenance,
     /// Vignette and question in one text.
     pub stem: String,
+    /// None for open questions.
     pub options: Vec<AnswerOption>,
-    pub answer_key: String,
-    /// Text of the keyed option.
+    /// Null for open questions.
+    pub answer_key: Option<String>,
+    /// Text of the keyed option, or the free answer.
     pub answer_text: String,
     /// `step1` or `step2&3` in MedQA.
     pub exam: Option<String>,
+    /// Subject as the source names it.
+    pub subject: Option<String>,
     /// Things a reader should know; fixed words.
     pub flags: Vec<String>,
 }
@@ -55,13 +59,17 @@ pub struct AnsweredQuestion {
     pub record_id: RecordId,
     pub provenance: Provenance,
     pub stem: String,
+    /// None for open questions.
     pub options: Vec<AnswerOption>,
-    pub answer_key: String,
-    /// Raw text of the keyed option.
+    /// Null for open questions.
+    pub answer_key: Option<String>,
+    /// Raw text of the keyed option, or the free answer.
     pub answer_text: String,
     /// Canonical form of `answer_text`.
     pub ground_truth_diagnosis: String,
     pub exam: Option<String>,
+    /// Subject as the source names it.
+    pub subject: Option<String>,
     pub flags: Vec<String>,
 }
 

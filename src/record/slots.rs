@@ -192,10 +192,11 @@ pub struct SlotRecord {
     /// The question asked, without the vignette: copied from `stem`.
     pub question: Span,
     pub options: Vec<AnswerOption>,
-    pub answer_key: String,
+    pub answer_key: Option<String>,
     pub answer_text: String,
     pub ground_truth_diagnosis: String,
     pub exam: Option<String>,
+    pub subject: Option<String>,
     pub flags: Vec<String>,
     /// In the order of [`Slot`], then of the text.
     pub slots: Vec<SlotValue>,
@@ -235,13 +236,14 @@ pub struct MedroundsCase {
     /// The question asked, as it stands at the end of the stem.
     pub question: String,
     pub options: Vec<AnswerOption>,
-    /// Masked from everything a solver sees.
-    pub answer_key: String,
-    /// Masked from everything a solver sees; raw text of the keyed option.
+    /// Masked from everything a solver sees; null for open questions.
+    pub answer_key: Option<String>,
+    /// Masked from everything a solver sees; raw text of the keyed option, or the free answer.
     pub answer_text: String,
     /// Masked from everything a solver sees.
     pub ground_truth_diagnosis: String,
     pub exam: Option<String>,
+    pub subject: Option<String>,
     pub extractor: String,
     pub flags: Vec<String>,
     /// `none` until a person has decided about the case.

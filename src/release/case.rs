@@ -84,6 +84,7 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
         answer_text: record.answer_text,
         ground_truth_diagnosis: record.ground_truth_diagnosis,
         exam: record.exam,
+        subject: record.subject,
         extractor: record.extractor,
         flags,
         review_state: if review.is_empty() { "none" } else { "pending" }.to_owned(),

@@ -1,8 +1,7 @@
-//! CSV (RFC 4180) cut at record borders, not at line ends.
+//! CSV (RFC 4180): where records end, and their fields. Files become lines in [`super::tables`].
 
 use super::RowFault;
 use crate::error::input;
-use crate::record::raw::RawFile;
 
 /// A record border scanner that tells quoted line breaks from record ends.
 ///
@@ -53,6 +52,11 @@ impl BorderScanner {
         None
     }
 
+    /// The line on which the record being scanned began.
+    pub fn record_line(&self) -> u64 {
+        self.record_line
+    }
+
     /// The line on which an open quote began its record, if the input ended inside one.
     pub fn open_quote(&self) -> Option<u64> {
         (self.quoted && !self.pending_quote).then_some(self.record_line)
@@ -62,66 +66,26 @@ impl BorderScanner {
 /// One CSV record: `None` for an empty field without quotes, `Some("")` for a quoted empty one.
 pub type Fields = Vec<Option<String>>;
 
-/// A CSV file in memory with its header; for tables of bounded size.
-#[derive(Debug, PartialEq, Eq)]
-pub struct CsvTable {
-    pub header: Vec<String>,
-    /// Line of the first byte and the fields, or why there are none.
-    pub rows: Vec<(u64, Result<Fields, RowFault>)>,
+/// The error for a quote that swallows the rest of the file.
+pub fn open_quote(name: &str, line: u64) -> anyhow::Error {
+    input(format!(
+        "{name}:{line}: a quote in the record that begins here is never closed; everything after it would be read as one field"
+    ))
 }
 
-/// Reads CSV bytes: the byte-order mark is removed, every row must have as many fields as the header.
-///
-/// # Errors
-/// No header, a header that is not UTF-8 or names a column twice, and an unclosed quote, which would
-/// swallow the rest of the file: it stops with the line on which its record began.
-pub fn read_table(file: &RawFile, bytes: &[u8]) -> anyhow::Result<CsvTable> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut scanner = BorderScanner::default();
-    let mut records = Vec::new();
-    let mut start = 0;
-    for (position, byte) in bytes.iter().enumerate() {
-        if let Some(line) = scanner.push(*byte) {
-            records.push((line, bytes.get(start..=position).unwrap_or_default()));
-            start = position + 1;
-        }
-    }
-    if let Some(line) = scanner.open_quote() {
-        return Err(input(format!(
-            "{}:{line}: a quote in the record that begins here is never closed; everything after it would be read as one field",
-            file.path
-        )));
-    }
-    if start < bytes.len() {
-        records.push((scanner.record_line, bytes.get(start..).unwrap_or_default()));
-    }
-    let mut records = records.into_iter().filter(|(_, record)| !record.trim_ascii().is_empty());
-    let (line, first) = records.next().ok_or_else(|| input(format!("{}: is empty", file.path)))?;
-    let header = fields(first).map_err(|fault| input(format!("{}:{line}: {}", file.path, fault.detail)))?;
+/// Column names: each once.
+pub fn check_header(name: &str, line: u64, header: Fields) -> anyhow::Result<Vec<String>> {
     let header: Vec<String> = header.into_iter().map(Option::unwrap_or_default).collect();
-    for (position, name) in header.iter().enumerate() {
-        if header.iter().take(position).any(|earlier| earlier == name) {
-            return Err(input(format!("{}:{line}: the column `{name}` stands twice in the header", file.path)));
+    for (position, column) in header.iter().enumerate() {
+        if header.iter().take(position).any(|earlier| earlier == column) {
+            return Err(input(format!("{name}:{line}: the column `{column}` stands twice in the header")));
         }
     }
-    let rows = records
-        .map(|(line, record)| {
-            let row = fields(record).and_then(|row| {
-                if row.len() == header.len() {
-                    return Ok(row);
-                }
-                Err(RowFault::quarantine(
-                    "field_count",
-                    format!("{} fields where the header has {}", row.len(), header.len()),
-                ))
-            });
-            (line, row)
-        })
-        .collect();
-    Ok(CsvTable { header, rows })
+    Ok(header)
 }
 
-fn fields(record: &[u8]) -> Result<Fields, RowFault> {
+/// The fields of one record, its line end included.
+pub fn fields(record: &[u8]) -> Result<Fields, RowFault> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(record);
     let mut row = csv::StringRecord::new();
     match reader.read_record(&mut row) {
@@ -157,7 +121,7 @@ fn quoted_empty(record: &[u8]) -> Vec<usize> {
             start = position + 1;
         }
     }
-    if record.get(start..) == Some(b"\"\"") {
+    if record.get(start..).unwrap_or_default().trim_ascii_end() == b"\"\"" {
         positions.push(field);
     }
     positions
@@ -166,59 +130,34 @@ fn quoted_empty(record: &[u8]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Hash;
-
-    fn read(text: &str) -> anyhow::Result<CsvTable> {
-        let file = RawFile { path: "s/a.csv".into(), sha256: Hash::of(b""), bytes: 0, readable: "a".into() };
-        read_table(&file, text.as_bytes())
-    }
-
-    fn some(texts: &[&str]) -> Fields {
-        texts.iter().map(|text| Some((*text).to_owned())).collect()
-    }
-
-    /// Case csv-01: byte-order mark, a line break inside quotes, an unclosed quote.
-    #[test]
-    fn csv_01_marks_quotes_and_open_quotes() {
-        let error = read("\u{feff}id,text\n1,\"two\nlines\"\n2,\"open\n3,x\n").unwrap_err();
-        assert_eq!(crate::error::code_of(&error), crate::error::Code::Input);
-        assert!(error.to_string().starts_with("s/a.csv:4:"), "{error}");
-
-        let table = read("\u{feff}id,text\r\n1,\"two\nlines\"\r\n2,\"a \"\"b\"\", c\"\r\n3\r\n4,x,y\r\n5,x").unwrap();
-        assert_eq!(table.header, ["id", "text"]);
-        let faults: Vec<_> =
-            table.rows.iter().map(|(line, row)| (*line, row.as_ref().map_err(|fault| fault.reason))).collect();
-        assert_eq!(
-            faults,
-            [
-                (2, Ok(&some(&["1", "two\nlines"]))),
-                (4, Ok(&some(&["2", "a \"b\", c"]))),
-                (5, Err("field_count")),
-                (6, Err("field_count")),
-                (7, Ok(&some(&["5", "x"]))),
-            ]
-        );
-    }
 
     #[test]
     fn empty_and_quoted_empty_differ() {
-        let table = read("a,b,c\n,\"\",x\n\"\",,\"\"\n").unwrap();
-        assert_eq!(table.rows[0].1, Ok(vec![None, Some(String::new()), Some("x".into())]));
-        assert_eq!(table.rows[1].1, Ok(vec![Some(String::new()), None, Some(String::new())]));
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(fields(b",\"\",x\n"), Ok(vec![None, some(""), some("x")]));
+        assert_eq!(fields(b"\"\",,\"\"\r\n"), Ok(vec![some(""), None, some("")]));
+        assert_eq!(fields(b"2,\"a \"\"b\"\", c\"\n"), Ok(vec![some("2"), some("a \"b\", c")]));
     }
 
     proptest::proptest! {
-        /// What the csv crate writes comes back, whatever is in the fields.
+        /// What the csv crate writes is cut and read back, whatever is in the fields.
         #[test]
-        fn written_tables_come_back(rows in proptest::collection::vec(proptest::collection::vec("[a-z\",\r\n é]{0,8}", 3), 1..8)) {
+        fn written_records_come_back(rows in proptest::collection::vec(proptest::collection::vec("[a-z\",\r\n é]{0,8}", 3), 1..8)) {
             let mut writer = csv::WriterBuilder::new().quote_style(csv::QuoteStyle::Always).from_writer(Vec::new());
-            writer.write_record(["x", "y", "z"]).unwrap();
             for row in &rows { writer.write_record(row).unwrap(); }
-            let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
-            let table = read(&text).unwrap();
-            let found: Vec<Fields> = table.rows.into_iter().map(|(_, row)| row.unwrap()).collect();
+            let bytes = writer.into_inner().unwrap();
+            let mut scanner = BorderScanner::default();
+            let mut found = Vec::new();
+            let mut start = 0;
+            for (position, byte) in bytes.iter().enumerate() {
+                if scanner.push(*byte).is_some() {
+                    found.push(fields(&bytes[start..=position]).unwrap());
+                    start = position + 1;
+                }
+            }
             let expected: Vec<Fields> = rows.iter().map(|row| row.iter().cloned().map(Some).collect()).collect();
             proptest::prop_assert_eq!(found, expected);
+            proptest::prop_assert_eq!(scanner.open_quote(), None);
         }
     }
 }

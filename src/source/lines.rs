@@ -148,7 +148,7 @@ pub fn cut(
     source: &RawSource,
     limits: ShardLimits,
     cap: usize,
-    identify: impl Fn(&RawLine<'_>) -> anyhow::Result<RecordId>,
+    identify: impl Fn(&RawFile, Position, &RawLine<'_>) -> anyhow::Result<RecordId>,
 ) -> anyhow::Result<Cut> {
     let mut planner = CutPlanner::new(limits);
     for file in &source.files {
@@ -157,7 +157,7 @@ pub fn cut(
         }
         let mut lines = LineReader::new(raw::open(file, 0)?, 0, 1, cap);
         while let Some((position, line)) = next(&mut lines, file)? {
-            planner.add(file, position, &identify(&line)?);
+            planner.add(file, position, &identify(file, position, &line)?);
             if planner.is_full() {
                 break;
             }
@@ -340,7 +340,7 @@ mod tests {
             }
             let source = RawSource { name: "s".into(), rights: crate::record::Rights::unknown(), files };
             let limits = ShardLimits { records, bytes, limit: None };
-            let cut = cut(&source, limits, 1000, |line| Ok(RecordId::from_raw_hash("s", &line.sha256()))).unwrap();
+            let cut = cut(&source, limits, 1000, |_, _, line| Ok(RecordId::from_raw_hash("s", &line.sha256()))).unwrap();
             let mut found = Vec::new();
             for slice in &cut.slices {
                 let before = found.len();

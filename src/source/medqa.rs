@@ -1,28 +1,14 @@
 //! MedQA (US): JSON Lines with `question, answer, options{A..}, meta_info, answer_idx` and, in the
 //! 4-option form, `metamap_phrases` (jind11/MedQA, `data_clean/questions/US`).
 
-use super::strict_json::{self, kind};
-use super::{RowFault, lines::RawLine};
+use super::strict_json;
+use super::{QuestionRow, RowFault, lines::RawLine};
 use crate::record::RecordId;
-use crate::record::question::AnswerOption;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 /// Everything [`parse`] can find wrong, beyond [`strict_json::REASONS`].
 pub const REASONS: &[&str] =
     &["line_too_long", "missing_field", "wrong_type", "option_keys", "answer_mismatch", "empty_answer", "empty_stem"];
-
-/// A row as the file has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MedqaRow {
-    pub question: String,
-    /// In key order, `A` first.
-    pub options: Vec<AnswerOption>,
-    pub answer: String,
-    pub answer_idx: String,
-    pub meta_info: Option<String>,
-    /// Top-level keys that the format does not have.
-    pub extra_fields: Vec<String>,
-}
 
 const FIELDS: &[&str] = &["question", "answer", "options", "meta_info", "answer_idx", "metamap_phrases"];
 
@@ -38,94 +24,32 @@ pub fn identify(source: &str, line: &RawLine<'_>) -> anyhow::Result<RecordId> {
 }
 
 /// Parses one line.
-pub fn parse(line: &RawLine<'_>, cap: usize) -> Result<MedqaRow, RowFault> {
-    let bytes = match line {
-        RawLine::Text(bytes) => bytes,
-        RawLine::TooLong { bytes, .. } => {
-            return Err(RowFault::quarantine(
-                "line_too_long",
-                format!("{bytes} bytes, more than the {cap} allowed by max_line_bytes"),
-            ));
-        }
-    };
-    let object = strict_json::parse_object(bytes)?;
-    let question = text(&object, "question")?;
-    let answer = text(&object, "answer")?;
-    let answer_idx = text(&object, "answer_idx")?;
-    let meta_info = match object.get("meta_info") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(other) => return Err(wrong_type("meta_info", "a string", other)),
-    };
-    let options = options(&object)?;
+pub fn parse(line: &RawLine<'_>, cap: usize) -> Result<QuestionRow, RowFault> {
+    let row = super::object(line, cap)?;
+    let question = super::text(&row, "question")?;
+    let answer = super::text(&row, "answer")?;
+    let answer_idx = super::text(&row, "answer_idx")?;
+    let exam = super::optional_text(&row, "meta_info")?;
+    let options = super::lettered_options(&row, &[&["A", "B", "C", "D"], &["A", "B", "C", "D", "E"]])?;
     if question.trim().is_empty() {
-        return Err(RowFault::drop(
-            "empty_stem",
-            format!("the question holds {} blank characters", question.chars().count()),
-        ));
+        return Err(super::empty_stem(&question));
     }
-    let Some(keyed) = options.iter().find(|option| option.key == answer_idx) else {
-        return Err(RowFault::quarantine(
-            "answer_mismatch",
-            format!("answer_idx is `{answer_idx}`, which is none of the option keys"),
-        ));
-    };
-    if keyed.text != answer {
-        return Err(RowFault::quarantine(
-            "answer_mismatch",
-            format!("answer is `{answer}` but option {answer_idx} is `{}`", keyed.text),
-        ));
-    }
+    let (key, answer) = super::keyed(&options, &answer_idx, &answer)?;
     if answer.trim().is_empty() {
-        return Err(RowFault::quarantine("empty_answer", format!("option {answer_idx} is blank")));
+        return Err(RowFault::quarantine("empty_answer", format!("option {key} is blank")));
     }
-    let extra_fields = object.keys().filter(|key| !FIELDS.contains(&key.as_str())).cloned().collect();
-    Ok(MedqaRow { question, options, answer, answer_idx, meta_info, extra_fields })
-}
-
-fn text(object: &Map<String, Value>, field: &'static str) -> Result<String, RowFault> {
-    match object.get(field) {
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(other) => Err(wrong_type(field, "a string", other)),
-        None => Err(RowFault::quarantine("missing_field", format!("`{field}` is missing"))),
+    let mut flags = Vec::new();
+    if row.keys().any(|key| !FIELDS.contains(&key.as_str())) {
+        flags.push("extra_fields".to_owned());
     }
-}
-
-fn wrong_type(field: &str, expected: &str, found: &Value) -> RowFault {
-    RowFault::quarantine("wrong_type", format!("`{field}` must be {expected}, not {}", kind(found)))
-}
-
-/// The options must be `A`, `B`, … without a gap, four or five of them.
-fn options(object: &Map<String, Value>) -> Result<Vec<AnswerOption>, RowFault> {
-    let map = match object.get("options") {
-        Some(Value::Object(map)) => map,
-        Some(other) => return Err(wrong_type("options", "an object", other)),
-        None => return Err(RowFault::quarantine("missing_field", "`options` is missing")),
-    };
-    let keys: Vec<&str> = map.keys().map(String::as_str).collect();
-    let mut sorted = keys.clone();
-    sorted.sort_unstable();
-    if sorted != ["A", "B", "C", "D"] && sorted != ["A", "B", "C", "D", "E"] {
-        return Err(RowFault::quarantine(
-            "option_keys",
-            format!("the option keys are {}; A to D or A to E are expected", keys.join(", ")),
-        ));
-    }
-    let mut options = Vec::with_capacity(sorted.len());
-    for key in sorted {
-        match map.get(key) {
-            Some(Value::String(text)) => options.push(AnswerOption { key: key.to_owned(), text: text.clone() }),
-            Some(other) => return Err(wrong_type(&format!("options.{key}"), "a string", other)),
-            None => return Err(RowFault::quarantine("option_keys", format!("option {key} is missing"))),
-        }
-    }
-    Ok(options)
+    Ok(QuestionRow { question, options, answer_key: Some(key), answer, exam, subject: None, flags })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use expect_test::expect;
+    use serde_json::Value;
 
     #[test]
     fn faults_are_named_and_good_rows_are_read() {
@@ -136,7 +60,7 @@ mod tests {
             change(&mut row);
             let line = row.to_string();
             match parse(&RawLine::Text(line.as_bytes()), 100) {
-                Ok(row) => text += &format!("{label}: ok {} {} {:?}\n", row.answer_idx, row.answer, row.extra_fields),
+                Ok(row) => text += &format!("{label}: ok {:?} {} {:?}\n", row.answer_key, row.answer, row.flags),
                 Err(fault) => text += &format!("{label}: {} {}: {}\n", fault.exit.as_str(), fault.reason, fault.detail),
             }
         };
@@ -157,10 +81,10 @@ mod tests {
             row["options"]["B"] = " ".into();
         });
         expect![[r#"
-            good: ok B y []
-            five: ok B y []
-            phrases: ok B y []
-            extra field: ok B y ["realidx"]
+            good: ok Some("B") y []
+            five: ok Some("B") y []
+            phrases: ok Some("B") y []
+            extra field: ok Some("B") y ["extra_fields"]
             no question: quarantined missing_field: `question` is missing
             number: quarantined wrong_type: `question` must be a string, not a number
             blank: dropped empty_stem: the question holds 2 blank characters

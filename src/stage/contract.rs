@@ -275,6 +275,10 @@ pub trait ModelStage: Send + Sync + 'static {
 /// Turns raw files into records.
 pub trait Reader: Send + Sync + 'static {
     type Out: Record;
+    /// Whether CSV, Parquet and JSON arrays are to be given as lines (see [`crate::source::tables`]).
+    fn reads_tables(&self) -> bool {
+        false
+    }
     /// Divides the files at record borders and finds repeated ids. One pass, at most 1 KB a record.
     fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut>;
     /// Reads one slice. Depends on the slice alone.
@@ -393,8 +397,9 @@ impl Resources {
 pub struct StageArguments<'a> {
     pub settings: toml::Table,
     pub resources: &'a Resources,
-    /// The format of the source, for readers.
+    /// The format of the source and its `[options]`, for readers.
     pub format: Option<&'a str>,
+    pub source_options: toml::Table,
 }
 
 impl StageArguments<'_> {

@@ -192,11 +192,16 @@ fn settle<T: Record>(
 }
 
 pub trait ErasedReader: Send + Sync {
+    fn reads_tables(&self) -> bool;
     fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut>;
     fn read(&self, node: &str, source: &RawSource, slice: &Slice) -> anyhow::Result<ShardOutput>;
 }
 
 impl<S: Reader> ErasedReader for S {
+    fn reads_tables(&self) -> bool {
+        Reader::reads_tables(self)
+    }
+
     fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut> {
         Reader::cut(self, source, limits)
     }

@@ -74,6 +74,7 @@ impl RecordStage for ExtractSlots {
             answer_text: record.answer_text,
             ground_truth_diagnosis: record.ground_truth_diagnosis,
             exam: record.exam,
+            subject: record.subject,
             flags,
             slots,
             extractor: "rules".to_owned(),

@@ -4,13 +4,16 @@ use super::*;
 use crate::record::question::Question;
 use crate::record::{Provenance, RecordId};
 use crate::source::lines::{self, RawLine};
-use crate::source::{RowFault, medqa};
+use crate::source::medmcqa::{self, LabelBases, LabelProof, MedmcqaFormat};
+use crate::source::{QuestionRow, RowFault, medqa, nejm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 pub const STAGE: StageDef = StageDef {
     name: "ingest_questions",
-    summary: "Reads exam questions: MedQA JSON Lines with 4 or 5 options, plain or gzip",
+    summary: "Reads exam questions of MedQA, MedMCQA and NEJM form: JSON Lines, JSON array, CSV or Parquet, plain or gzip",
     shape: Shape::Reader,
     revision: 1,
     inputs: &[],
@@ -21,11 +24,15 @@ pub const STAGE: StageDef = StageDef {
         "invalid_json",
         "duplicate_key",
         "not_an_object",
+        "field_count",
         "line_too_long",
         "missing_field",
         "wrong_type",
         "option_keys",
         "answer_mismatch",
+        "label_mismatch",
+        "hidden_label",
+        "missing_answer",
         "empty_answer",
         "empty_stem",
     ],
@@ -34,7 +41,7 @@ pub const STAGE: StageDef = StageDef {
 };
 
 /// Formats that this stage reads.
-pub const FORMATS: &[&str] = &["medqa_jsonl"];
+pub const FORMATS: &[&str] = &["medmcqa", "medqa_jsonl", "nejm"];
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -59,33 +66,94 @@ impl Settings for IngestSettings {
     }
 }
 
+/// `[options]` of a MedMCQA source: where the numbers of keyed options start.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MedmcqaOptions {
+    cop_base_text: i64,
+    cop_base_parquet: i64,
+    answer_base: i64,
+}
+
 fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
     let settings: IngestSettings = arguments.settings()?;
-    match arguments.format {
-        Some("medqa_jsonl") => Ok(AnyStage::reader(MedqaReader { cap: settings.max_line_bytes as usize })),
+    let format = match arguments.format {
+        Some("medqa_jsonl") => Format::Medqa,
+        Some("nejm") => Format::Nejm,
+        Some("medmcqa") => {
+            let options: MedmcqaOptions = toml::Value::Table(arguments.source_options.clone()).try_into()?;
+            let bases = LabelBases {
+                cop_text: medmcqa::check_base("cop_base_text", options.cop_base_text)?,
+                cop_parquet: medmcqa::check_base("cop_base_parquet", options.cop_base_parquet)?,
+                answer: medmcqa::check_base("answer_base", options.answer_base)?,
+            };
+            Format::Medmcqa(MedmcqaFormat::new(bases)?)
+        }
         other => anyhow::bail!(
             "format `{}` is not one that ingest_questions reads (known: {})",
             other.unwrap_or("none"),
             FORMATS.join(", ")
         ),
+    };
+    Ok(AnyStage::reader(QuestionReader { format, cap: settings.max_line_bytes as usize }))
+}
+
+enum Format {
+    Medqa,
+    Medmcqa(MedmcqaFormat),
+    Nejm,
+}
+
+impl Format {
+    fn identify(&self, source: &str, line: &RawLine<'_>) -> anyhow::Result<RecordId> {
+        match self {
+            Self::Medqa => medqa::identify(source, line),
+            Self::Medmcqa(format) => format.identify(source, line),
+            Self::Nejm => nejm::identify(source, line),
+        }
+    }
+
+    fn parse(&self, line: &RawLine<'_>, file: &str, cap: usize) -> Result<QuestionRow, RowFault> {
+        match self {
+            Self::Medqa => medqa::parse(line, cap),
+            Self::Medmcqa(format) => format.parse(line, file, cap),
+            Self::Nejm => nejm::parse(line, cap),
+        }
     }
 }
 
-struct MedqaReader {
+struct QuestionReader {
+    format: Format,
     /// In bytes.
     cap: usize,
 }
 
-impl Reader for MedqaReader {
+impl Reader for QuestionReader {
     type Out = Question;
 
+    fn reads_tables(&self) -> bool {
+        true
+    }
+
     fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut> {
-        lines::cut(source, limits, self.cap, |line| medqa::identify(&source.name, line))
+        let proofs: RefCell<BTreeMap<String, LabelProof>> = RefCell::default();
+        let cut = lines::cut(source, limits, self.cap, |file, position, line| {
+            if let Format::Medmcqa(format) = &self.format {
+                let mut proofs = proofs.borrow_mut();
+                format.observe(proofs.entry(file.path.clone()).or_default(), &file.path, position.line, line);
+            }
+            self.format.identify(&source.name, line)
+        })?;
+        // No row of a file is used before its labels are proven.
+        for (file, proof) in proofs.into_inner() {
+            proof.check(&file)?;
+        }
+        Ok(cut)
     }
 
     fn read(&self, source: &RawSource, slice: &Slice, out: &mut ReaderOutput<Question>) -> anyhow::Result<()> {
         lines::read(source, slice, self.cap, |file, position, line, occurrence| {
-            let record_id = medqa::identify(&source.name, line)?.occurrence(occurrence);
+            let record_id = self.format.identify(&source.name, line)?.occurrence(occurrence);
             let provenance = Provenance {
                 source: source.name.clone(),
                 file: file.path.clone(),
@@ -93,8 +161,18 @@ impl Reader for MedqaReader {
                 raw_sha256: line.sha256(),
                 rights: source.rights.clone(),
             };
-            match self.parse(line, record_id.clone(), provenance.clone()) {
-                Ok(question) => out.keep(question),
+            match self.format.parse(line, &file.path, self.cap) {
+                Ok(row) => out.keep(Question {
+                    record_id,
+                    provenance,
+                    stem: row.question,
+                    options: row.options,
+                    answer_key: row.answer_key,
+                    answer_text: row.answer,
+                    exam: row.exam,
+                    subject: row.subject,
+                    flags: row.flags,
+                }),
                 Err(fault) => out.exit(RawExit {
                     record_id,
                     exit: fault.exit,
@@ -109,35 +187,20 @@ impl Reader for MedqaReader {
     }
 }
 
-impl MedqaReader {
-    fn parse(&self, line: &RawLine<'_>, record_id: RecordId, provenance: Provenance) -> Result<Question, RowFault> {
-        let row = medqa::parse(line, self.cap)?;
-        let mut flags = Vec::new();
-        if !row.extra_fields.is_empty() {
-            flags.push("extra_fields".to_owned());
-        }
-        Ok(Question {
-            record_id,
-            provenance,
-            stem: row.question,
-            options: row.options,
-            answer_key: row.answer_idx,
-            answer_text: row.answer,
-            exam: row.meta_info,
-            flags,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::source::strict_json;
 
     #[test]
-    fn every_reason_of_the_format_is_declared() {
-        for reason in medqa::REASONS.iter().chain(strict_json::REASONS) {
+    fn every_reason_of_the_formats_is_declared() {
+        let reasons =
+            [medqa::REASONS, medmcqa::REASONS, nejm::REASONS, strict_json::REASONS, &["field_count"]].concat();
+        for reason in &reasons {
             assert!(STAGE.reasons.contains(reason), "{reason}");
+        }
+        for reason in STAGE.reasons {
+            assert!(reasons.contains(reason), "{reason} is never given");
         }
     }
 }

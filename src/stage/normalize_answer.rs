@@ -117,6 +117,7 @@ impl RecordStage for NormalizeAnswer {
             answer_text: question.answer_text,
             ground_truth_diagnosis,
             exam: question.exam,
+            subject: question.subject,
             flags,
         });
         Ok(Verdict::Keep)

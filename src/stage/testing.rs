@@ -24,9 +24,10 @@ pub fn question(id: &str, answer: &str, options: &[&str]) -> Question {
         provenance: provenance(id.parse().unwrap_or(1)),
         stem: "A man with pain. Diagnosis?".into(),
         options,
-        answer_key: key,
+        answer_key: Some(key),
         answer_text: answer.into(),
         exam: None,
+        subject: None,
         flags: Vec::new(),
     }
 }
@@ -42,6 +43,7 @@ pub fn answered(id: &str, answer: &str, options: &[&str]) -> AnsweredQuestion {
         answer_text: question.answer_text.clone(),
         ground_truth_diagnosis: question.answer_text,
         exam: None,
+        subject: None,
         flags: Vec::new(),
     }
 }
@@ -61,7 +63,8 @@ fn build(stage: &StageDef, settings: &str, resources: &[(&str, &str)]) -> AnySta
     for (name, text) in resources {
         files.insert(name, name, text.as_bytes().to_vec());
     }
-    (stage.build)(&StageArguments { settings, resources: &files, format: None }).expect("the stage builds")
+    (stage.build)(&StageArguments { settings, resources: &files, format: None, source_options: toml::Table::new() })
+        .expect("the stage builds")
 }
 
 /// Runs a record stage over records: one line each, in order of exit, kept ones as `show` gives them.

@@ -5,6 +5,7 @@ use super::{Workspace, fs};
 use crate::error::input;
 use crate::record::Hash;
 use crate::record::raw::RawFile;
+use crate::source::tables;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -175,6 +176,35 @@ pub fn readable(workspace: &Workspace, path: &Path, shown: &str, sha256: &Hash, 
         return Err(input(format!("{shown}: {error:#}; fetch the file again")));
     }
     // Renaming over an equal file is harmless: the name is the hash of the packed bytes.
+    std::fs::rename(&temporary, &target).with_context(|| format!("renaming to {}", target.display()))?;
+    Ok(target)
+}
+
+/// Gives a table (CSV, Parquet, JSON array) as lines: a converted copy in the cache, named by the hash of the raw file.
+/// A file that has lines is given as it is.
+pub fn as_lines(workspace: &Workspace, file: &RawFile) -> anyhow::Result<PathBuf> {
+    let form = tables::form(&file.path, &file.readable)
+        .map_err(|error| input(format!("cannot read {}: {error:#}", file.path)))?;
+    if form == tables::Form::Lines {
+        return Ok(file.readable.clone());
+    }
+    let packed = workspace.unpacked_path(&file.sha256);
+    let target = packed.with_file_name(format!("{}-lines{}", file.sha256, tables::REVISION));
+    if target.is_file() {
+        return Ok(target);
+    }
+    fs::create_dir(&workspace.cache_dir().join("unpacked"))?;
+    let temporary = fs::temporary_beside(&target);
+    let write = || -> anyhow::Result<()> {
+        let mut out = io::BufWriter::with_capacity(1 << 18, File::create(&temporary)?);
+        tables::write_lines(form, &file.path, &file.readable, &mut out)?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        Ok(())
+    };
+    if let Err(error) = write() {
+        let _ = std::fs::remove_file(&temporary);
+        return Err(error.context(format!("reading {}", file.path)));
+    }
     std::fs::rename(&temporary, &target).with_context(|| format!("renaming to {}", target.display()))?;
     Ok(target)
 }
