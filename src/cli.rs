@@ -98,6 +98,9 @@ enum Command {
         release: PathBuf,
     },
     /// Print the JSON Schemas of all record types, or write them to schemas/
+    ///
+    /// Example: casemill schema --write
+    #[command(verbatim_doc_comment)]
     Schema {
         /// Write schemas/<record>.v1.json
         #[arg(long)]
@@ -617,7 +620,10 @@ fn run_schema(global: &Global, write: bool) -> anyhow::Result<Code> {
         for row_type in ROW_TYPES {
             fs::write_atomic(&folder.join(row_type.file_name()), &to_json(&(row_type.json_schema)())?)?;
         }
-        eprintln!("{} schemas in {}", ROW_TYPES.len(), folder.display());
+        let names: Vec<String> = ROW_TYPES.iter().map(|row_type| row_type.file_name()).collect();
+        print(global, &json!({"folder": folder, "files": names}), || {
+            format!("{} schemas in {}\n", names.len(), folder.display())
+        })?;
         return Ok(Code::Done);
     }
     let schemas: serde_json::Map<String, Value> =

@@ -420,10 +420,14 @@ impl ReleaseWriter<'_> {
         self.write_table("ledger.parquet", spill)
     }
 
+    /// The text that decided is a quotation: it goes only where the records themselves may go.
+    fn is_quotable(&self, source: &str) -> bool {
+        let rights = self.session.sources.get(source).map(|source| &source.raw.rights);
+        rights.is_some_and(|rights| self.options.profile.refusal(rights).is_none())
+    }
+
     fn release_ledger_row(&self, row: LedgerRow) -> ReleaseLedgerRow {
-        let rights = self.session.sources.get(&row.source).map(|source| &source.raw.rights);
-        // The text that decided is a quotation: it goes only where the records themselves may go.
-        let quotable = rights.is_some_and(|rights| self.options.profile.refusal(rights).is_none());
+        let quotable = self.is_quotable(&row.source);
         ReleaseLedgerRow {
             case_id: row.record_id.case_id(&self.session.graph.pipeline),
             source: row.source,
@@ -442,6 +446,9 @@ impl ReleaseWriter<'_> {
         let n_rows = self.session.graph.nodes.len() as u64;
         let mut spill = Spill::<ReleaseReviewRow>::create(&self.folder.join("tmp-review"), n_rows)?;
         self.for_each_side::<ReviewRow>(|node, row| {
+            if !self.is_quotable(row.record_id.source()) {
+                return Ok(());
+            }
             let case_id = row.record_id.case_id(pipeline);
             let mut related: Vec<String> = row.related.iter().map(|id| id.case_id(pipeline)).collect();
             related.sort_unstable();

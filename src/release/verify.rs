@@ -107,6 +107,7 @@ impl Checker<'_> {
         if let Some(format) = value.get("format").and_then(Value::as_u64)
             && format > u64::from(RELEASE_FORMAT)
             && value.get("tool_version").is_some()
+            && self.is_as_listed(MANIFEST)
         {
             return Err(usage(format!(
                 "{MANIFEST} has format {format}, this casemill knows {RELEASE_FORMAT}: use a newer one"
@@ -122,6 +123,12 @@ impl Checker<'_> {
             }
         }
         Ok(manifest)
+    }
+
+    /// Whether a file has the hash that SHA256SUMS gives; a damaged one says nothing about its format.
+    fn is_as_listed(&self, name: &str) -> bool {
+        let Some((hash, _)) = self.hashes.get(name) else { return false };
+        fs::read_text(&self.path(SUMS)).is_ok_and(|text| text.lines().any(|line| line == format!("{hash}  {name}")))
     }
 
     /// SHA256SUMS: the text that the files themselves give.
@@ -283,19 +290,24 @@ impl Checker<'_> {
                     self.fault(format!("{name}: {id} comes after {last}: not sorted, or twice"));
                 }
                 last.clone_from(&id);
-                let gathered = self.attempt(&name, |_| Ok((slots.take(&id)?, texts.take(&id)?, provenance.take(&id)?)));
+                let slots = self.attempt("slots.parquet", |_| slots.take(&id)).flatten();
+                let texts = self.attempt("texts.parquet", |_| texts.take(&id)).flatten();
+                let provenance = self.attempt("provenance.parquet", |_| provenance.take(&id)).flatten();
                 ids.insert(id.clone());
-                let Some((slots, texts, provenance)) = gathered else { continue };
-                self.check_case(&name, &id, &case, &slots, &texts);
-                match provenance.as_slice() {
-                    [row] => {
-                        if case.get("source").and_then(Value::as_str) != Some(&row.source)
-                            || !sources.contains(&row.source)
-                        {
+                if let (Some(slots), Some(texts)) = (slots, texts) {
+                    self.check_case(&name, &id, &case, &slots, &texts);
+                }
+                match provenance.as_deref() {
+                    None => {}
+                    Some([row]) => {
+                        let source = case.get("source").and_then(Value::as_str);
+                        if source != Some(&row.source) || !sources.contains(&row.source) {
                             self.fault(format!("provenance.parquet: {id} comes from {}, which is not the source of the case or not in {MANIFEST}", row.source));
                         }
                     }
-                    rows => self.fault(format!("provenance.parquet: {} rows for {id} instead of one", rows.len())),
+                    Some(rows) => {
+                        self.fault(format!("provenance.parquet: {} rows for {id} instead of one", rows.len()))
+                    }
                 }
                 leaves.extend(
                     case.get("case_hash")
@@ -484,11 +496,13 @@ struct SortedRows<T> {
     next_group: usize,
     rows: VecDeque<T>,
     orphans: BTreeSet<String>,
+    /// A row group could not be read: what the table holds of the cases after it is unknown.
+    broken: bool,
 }
 
 impl<T: OfCase> SortedRows<T> {
     fn new(path: PathBuf) -> Self {
-        Self { path, n_groups: None, next_group: 0, rows: VecDeque::new(), orphans: BTreeSet::new() }
+        Self { path, n_groups: None, next_group: 0, rows: VecDeque::new(), orphans: BTreeSet::new(), broken: false }
     }
 
     fn fill(&mut self) -> anyhow::Result<bool> {
@@ -507,8 +521,18 @@ impl<T: OfCase> SortedRows<T> {
         Ok(true)
     }
 
-    /// The rows of one case; rows of smaller ids belong to no case.
-    fn take(&mut self, id: &str) -> anyhow::Result<Vec<T>> {
+    /// The rows of one case, or `None` after an error: a table that cannot be read accuses no case.
+    fn take(&mut self, id: &str) -> anyhow::Result<Option<Vec<T>>> {
+        if self.broken {
+            return Ok(None);
+        }
+        let taken = self.take_sorted(id);
+        self.broken = taken.is_err();
+        taken.map(Some)
+    }
+
+    /// Rows of smaller ids belong to no case.
+    fn take_sorted(&mut self, id: &str) -> anyhow::Result<Vec<T>> {
         let mut taken = Vec::new();
         while self.fill()? {
             match self.rows.front() {
@@ -528,7 +552,7 @@ impl<T: OfCase> SortedRows<T> {
     }
 
     fn finish(mut self) -> anyhow::Result<BTreeSet<String>> {
-        while self.fill()? {
+        while !self.broken && self.fill()? {
             for row in self.rows.drain(..) {
                 self.orphans.insert(row.case_id().to_owned());
             }

@@ -17,6 +17,9 @@ pub fn clean(
     let mut candidates = Vec::new();
     for pipeline in fs::list(&workspace.work_dir())? {
         let pipeline_dir = workspace.pipeline_dir(&pipeline);
+        if !pipeline_dir.is_dir() {
+            continue;
+        }
         for node in fs::list(&pipeline_dir)? {
             let node_dir = pipeline_dir.join(&node);
             if node == "runs" {

@@ -1,3 +1,6 @@
 //! Integration tests: one binary, one module per concern.
 
+mod cli;
+mod readers;
+mod release;
 mod support;
