@@ -65,7 +65,7 @@ impl Row for ReviewRow {
 }
 
 /// A removed duplicate and the record that stands for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DuplicateRow {
     /// The record that stays.
     pub record_id: RecordId,
@@ -73,6 +73,8 @@ pub struct DuplicateRow {
     pub removed_id: RecordId,
     /// `file:line` of the removed record.
     pub removed_from: String,
+    /// Jaccard similarity of the shingles; 1 for exact duplicates.
+    pub similarity: f64,
 }
 
 impl Row for DuplicateRow {

@@ -126,6 +126,7 @@ fn decide_group(group: &[Candidate<'_>], sides: &mut SideEmitter, decisions: &mu
                         record_id: RecordId::parse(survivor.id),
                         removed_id: record_id.clone(),
                         removed_from: format!("{}:{}", candidate.file, candidate.line),
+                        similarity: 1.0,
                     },
                 );
                 Verdict::Drop(Cause::new(

@@ -4,6 +4,7 @@ pub mod contract;
 pub mod erased;
 
 pub mod dedup_exact;
+pub mod dedup_near;
 pub mod extract_slots;
 pub mod filter_vignette;
 pub mod ingest_questions;
@@ -19,6 +20,7 @@ pub use erased::{AnyStage, Extras, ModelService, ShardOutput, Stream};
 /// Every stage, by name.
 pub const STAGES: &[StageDef] = &[
     dedup_exact::STAGE,
+    dedup_near::STAGE,
     extract_slots::STAGE,
     filter_vignette::STAGE,
     ingest_questions::STAGE,

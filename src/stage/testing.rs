@@ -104,19 +104,26 @@ pub fn check_with<I: Record, O: Record>(
     expected.assert_eq(&text);
 }
 
-/// Runs a table stage over records: verdicts in id order, then side rows.
-pub fn check_table<I: Record>(stage: &StageDef, settings: &str, input: &[I], expected: Expect) {
-    use polars::prelude::{LazyFrame, ScanArgsParquet};
+/// The verdicts of a table stage, and its side rows.
+fn run_table<I: Record>(stage: &StageDef, settings: &str, input: &[I]) -> (Vec<Decision>, Emitted) {
     let AnyStage::Table(runner) = build(stage, settings, &[]) else { panic!("not a table stage") };
     let columns = runner.columns(&to_batch(input).unwrap(), 0).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("columns.parquet");
     crate::store::parquet::write_new(&path, &columns).unwrap();
-    let frame =
-        LazyFrame::scan_parquet(polars::prelude::PlRefPath::try_from_path(&path).unwrap(), ScanArgsParquet::default())
-            .unwrap();
     let mut sides = SideEmitter::default();
-    let decisions = runner.decide(frame, &mut sides).unwrap();
+    let decisions = runner.decide(crate::store::parquet::scan(&[path]).unwrap(), &mut sides).unwrap();
+    (decisions, sides.finish().unwrap())
+}
+
+/// The verdicts of a table stage.
+pub fn decide_table<I: Record>(stage: &StageDef, settings: &str, input: &[I]) -> Vec<Decision> {
+    run_table(stage, settings, input).0
+}
+
+/// Runs a table stage over records: verdicts in id order, then side rows.
+pub fn check_table<I: Record>(stage: &StageDef, settings: &str, input: &[I], expected: Expect) {
+    let (decisions, emitted) = run_table(stage, settings, input);
     let mut lines = BTreeMap::new();
     for decision in decisions {
         let line = match decision.verdict.exit() {
@@ -128,7 +135,7 @@ pub fn check_table<I: Record>(stage: &StageDef, settings: &str, input: &[I], exp
         assert!(lines.insert(decision.record_id, line).is_none(), "one verdict for each id");
     }
     let mut text: String = lines.into_values().map(|line| line + "\n").collect();
-    for (port, side) in sides.finish().unwrap().sides {
+    for (port, side) in emitted.sides {
         let mut rows: Vec<serde_json::Value> = from_batch(&side.batch).unwrap();
         rows.sort_by_key(|row| row["record_id"].to_string());
         for row in rows {

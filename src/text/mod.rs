@@ -1,4 +1,8 @@
-//! Text: normalisation for matching, sentences.
+//! Text: normalisation for matching, sentences, and finding nearly equal texts.
 
+pub mod clusters;
+pub mod differences;
+pub mod near_join;
 pub mod normalize;
 pub mod sentences;
+pub mod shingles;

@@ -4,3 +4,4 @@ mod cli;
 mod readers;
 mod release;
 mod support;
+mod vignette_labels;
