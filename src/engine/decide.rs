@@ -1,12 +1,12 @@
 //! The second half of a table node: one verdict for every id, then parts sorted by id.
 
 use super::stream::{TableRow, record_ids};
-use super::work::NodeWork;
+use super::work::{NodeWork, catch_panic};
 use crate::record::ledger::{LedgerRow, SourceCounts};
 use crate::record::{Hash, RecordId, from_batch, to_batch};
 use crate::stage::{AnyStage, Decision, EngineColumns, Extras, SideBatch, SideEmitter};
 use crate::store::{parquet, shard};
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use arrow::array::{RecordBatch, UInt32Array};
 use serde::{Deserialize, Serialize};
 
@@ -35,13 +35,13 @@ impl NodeWork<'_> {
         let AnyStage::Table(stage) = self.stage else { bail!("only a table stage decides") };
         let (rows, paths) = self.engine_rows()?;
         let mut sides = SideEmitter::default();
-        let mut decisions =
-            if rows.is_empty() { Vec::new() } else { stage.decide(parquet::scan(&paths)?, &mut sides)? };
+        let mut decisions = Vec::new();
+        if !rows.is_empty() {
+            let table = parquet::scan(&paths)?;
+            decisions = catch_panic(self.node.stage, || stage.decide(table, &mut sides))?;
+        }
         decisions.sort_by(|one, other| one.record_id.cmp(&other.record_id));
-        let same = decisions.len() == rows.len()
-            && decisions.iter().zip(&rows).all(|(decision, row)| decision.record_id == row.record_id);
-        let (n_decided, n_rows) = (decisions.len(), rows.len());
-        ensure!(same, "stage {} decided {n_decided} ids of {n_rows}, or some twice", self.node.stage.name);
+        check_decisions(&rows, &decisions).with_context(|| format!("stage {}", self.node.stage.name))?;
 
         let emitted = sides.finish()?;
         let mut media = emitted.media;
@@ -99,6 +99,24 @@ impl NodeWork<'_> {
         }
         Ok((rows, paths))
     }
+}
+
+/// Every id is decided exactly once; both are sorted by id.
+fn check_decisions(rows: &[EngineRow], decisions: &[Decision]) -> anyhow::Result<()> {
+    for pair in decisions.windows(2) {
+        if let [one, other] = pair {
+            ensure!(one.record_id != other.record_id, "it decided {} twice", one.record_id);
+        }
+    }
+    let mut given = rows.iter().map(|row| &row.record_id);
+    for decision in decisions {
+        match given.next() {
+            Some(id) if *id == decision.record_id => {}
+            Some(id) if *id < decision.record_id => bail!("it did not decide {id}"),
+            _ => bail!("it decided {}, which it was not given", decision.record_id),
+        }
+    }
+    given.next().map_or(Ok(()), |id| bail!("it did not decide {id}"))
 }
 
 /// The rows that stay, and the ledger and counts of the others.

@@ -2,6 +2,7 @@
 
 use super::session::Session;
 use crate::dag::Node;
+use crate::record::Hash;
 use crate::stage::Shape;
 use crate::store::manifest::{Components, CurrentFile, InputHash, STORE_FORMAT, StageManifest};
 use crate::store::{fs, read_json};
@@ -111,16 +112,22 @@ impl Session {
         Ok(read_json::<StageManifest>(&path)?.map(|manifest| manifest.components))
     }
 
-    /// Accepted replies that are no longer what the node was built from.
+    /// Why a committed node is stale although its fingerprint is the same.
     fn changed_replies(&self, manifest: &StageManifest) -> anyhow::Result<Vec<String>> {
-        let Some(service) = &self.service else { return Ok(Vec::new()) };
-        let mut n_changed = 0u64;
-        for (key, hash) in &manifest.replies {
+        let n_changed = self.n_changed_replies(&manifest.replies)?;
+        Ok(if n_changed == 0 { Vec::new() } else { vec![format!("{n_changed} accepted replies changed")] })
+    }
+
+    /// Accepted replies that are no longer what a node or shard was built from.
+    pub(super) fn n_changed_replies(&self, replies: &BTreeMap<Hash, Hash>) -> anyhow::Result<u64> {
+        let Some(service) = &self.service else { return Ok(0) };
+        let mut n_changed = 0;
+        for (key, hash) in replies {
             if service.stored(key)?.as_ref() != Some(hash) {
                 n_changed += 1;
             }
         }
-        Ok(if n_changed == 0 { Vec::new() } else { vec![format!("{n_changed} accepted replies changed")] })
+        Ok(n_changed)
     }
 
     fn components(&self, index: usize, node: &Node, plans: &[NodePlan]) -> anyhow::Result<Components> {

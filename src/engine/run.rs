@@ -160,6 +160,7 @@ impl Session {
         events.take(&Event::NodeStarted { node: node.name.clone(), stage: node.stage.name, why: plan.why.clone() });
         self.forget_caches(index);
         let work = NodeWork::prepare(self, index, plan, plans, Role::Coordinator, events)?;
+        work.remove_outdated_shards()?;
         let decided = if matches!(work.stage, AnyStage::Table(_)) {
             self.run_shards(&work, options, events)?;
             interrupted(options)?;

@@ -8,13 +8,14 @@ use crate::dag::Node;
 use crate::error::{Fault, input, usage};
 use crate::record::raw::{Cut, RawSource, ShardLimits};
 use crate::record::{RecordId, to_batch};
-use crate::stage::{AnyStage, Extras, PortKind, SideInputs, StageContext, Stream};
+use crate::stage::{AnyStage, Extras, PortKind, SideInputs, StageContext, StageDef, Stream};
 use crate::store::manifest::to_json;
 use crate::store::shard::{self, ShardContent};
 use crate::store::{fs, raw, read_json};
 use anyhow::{Context, ensure};
 use arrow::array::RecordBatch;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Who runs a shard.
@@ -81,7 +82,7 @@ impl<'a> NodeWork<'a> {
                             bytes: session.graph.shard_bytes,
                             limit: session.limit,
                         };
-                        let cut = reader.cut(&source, limits)?;
+                        let cut = catch_panic(node.stage, || reader.cut(&source, limits))?;
                         fs::write_atomic(&path, &to_json(&cut)?)?;
                         cut
                     }
@@ -117,8 +118,31 @@ impl<'a> NodeWork<'a> {
         }
     }
 
+    /// Removes the shards of a model node whose accepted replies have changed, so that they are made again.
+    pub fn remove_outdated_shards(&self) -> anyhow::Result<()> {
+        if !matches!(self.stage, AnyStage::Model(_)) {
+            return Ok(());
+        }
+        for index in 0..self.n_shards {
+            let folder = self.target(index);
+            let Some((manifest, _)) = shard::read_manifest(&folder)? else { continue };
+            if self.session.n_changed_replies(&manifest.replies)? > 0 {
+                // `stage.json` first: it says that every shard is there.
+                fs::remove_file(&self.build_dir.join("stage.json"))?;
+                let trash = fs::temporary_beside(&folder);
+                std::fs::rename(&folder, &trash).with_context(|| format!("renaming {}", folder.display()))?;
+                fs::remove_dir(&trash)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs and commits one shard; gives its rows.
     pub fn run_shard(&self, index: u32) -> anyhow::Result<u64> {
+        catch_panic(self.node.stage, || self.make_shard(index))
+    }
+
+    fn make_shard(&self, index: u32) -> anyhow::Result<u64> {
         let context = StageContext {
             pipeline: &self.session.graph.pipeline,
             node: &self.node.name,
@@ -191,6 +215,15 @@ impl<'a> NodeWork<'a> {
         };
         shard::commit(&self.session.workspace, target, content).map(drop)
     }
+}
+
+/// A panic of a stage is an error of its node, not the end of the process.
+pub(super) fn catch_panic<T>(stage: &StageDef, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+        Err(anyhow::anyhow!("stage {} panicked: {text}", stage.name))
+    })
 }
 
 impl Session {

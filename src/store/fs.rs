@@ -131,6 +131,16 @@ pub fn remove_dir(path: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// Removes a file; no error when it is not there.
+pub fn remove_file(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Reads a whole file of at most `limit` bytes; the limit is checked before and while reading.
 pub fn read_limited(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let context = || format!("reading {}", path.display());

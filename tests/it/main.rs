@@ -1,7 +1,11 @@
 //! Integration tests: one binary, one module per concern.
 
 mod cli;
+mod golden;
 mod readers;
 mod release;
+mod shapes;
+mod staleness;
 mod support;
+mod toy;
 mod vignette_labels;
