@@ -178,7 +178,7 @@ impl Session {
             if !found.unmatched.is_empty() {
                 events.push(Event::Warning {
                     message: format!(
-                        "{name}: not read, since no pattern of the source matches: {}",
+                        "{name}: not read, since no pattern of the source matches or they are no files: {}",
                         found.unmatched.join(", ")
                     ),
                 });

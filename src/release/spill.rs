@@ -1,6 +1,7 @@
 //! Sorting more rows than fit in memory by case id: rows go to files by range of their id, which is a
 //! hash and so spreads evenly; each file is then sorted in memory.
 
+use crate::store::fs::{self, NewFile};
 use anyhow::Context;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fs::File;
@@ -16,21 +17,18 @@ const MAX_PARTITIONS: u64 = 512;
 /// Rows waiting to be sorted. The number of partitions depends on the number of rows alone.
 pub struct Spill<T> {
     folder: PathBuf,
-    files: Vec<BufWriter<File>>,
+    files: Vec<BufWriter<NewFile>>,
     rows: PhantomData<T>,
 }
 
 impl<T: Serialize + DeserializeOwned> Spill<T> {
     /// `folder` must be empty; it is removed by [`Self::drain`].
     pub fn create(folder: &Path, n_rows: u64) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+        fs::create_dir(folder)?;
         let n_partitions = n_rows.div_ceil(PARTITION_ROWS).clamp(1, MAX_PARTITIONS);
         let files = (0..n_partitions)
-            .map(|index| {
-                let path = partition(folder, index);
-                Ok(BufWriter::new(File::create(&path).with_context(|| format!("creating {}", path.display()))?))
-            })
-            .collect::<anyhow::Result<_>>()?;
+            .map(|index| NewFile::create(&partition(folder, index)).map(BufWriter::new))
+            .collect::<std::io::Result<_>>()?;
         Ok(Self { folder: folder.to_owned(), files, rows: PhantomData })
     }
 
@@ -41,16 +39,14 @@ impl<T: Serialize + DeserializeOwned> Spill<T> {
         let index = (u128::from(value) * self.files.len() as u128) >> 64;
         let file = self.files.get_mut(usize::try_from(index)?).context("a partition that is not there")?;
         serde_json::to_writer(&mut *file, &(case_id, order, row))?;
-        file.write_all(b"\n").with_context(|| format!("writing in {}", self.folder.display()))
+        Ok(file.write_all(b"\n")?)
     }
 
     /// Gives the rows partition by partition, each sorted by (case id, order); removes the files.
     pub fn drain(self, mut take: impl FnMut(Vec<T>) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let n = self.files.len() as u64;
         for file in self.files {
-            file.into_inner()
-                .map_err(std::io::IntoInnerError::into_error)
-                .with_context(|| format!("writing in {}", self.folder.display()))?;
+            file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         }
         for index in 0..n {
             let path = partition(&self.folder, index);

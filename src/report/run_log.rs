@@ -1,7 +1,7 @@
 //! `data/work/<pipeline>/runs/<time>.jsonl`: every event of a run with its time, for later.
 
 use crate::engine::{Event, EventSink};
-use anyhow::Context;
+use crate::store::fs;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{LineWriter, Write};
@@ -21,10 +21,10 @@ struct Entry<'a> {
 impl RunLog {
     /// Begins a log in a folder. The name is the time and the process, so runs never share one.
     pub fn create(folder: &Path) -> anyhow::Result<Self> {
-        crate::store::fs::create_dir(folder)?;
+        fs::create_dir(folder)?;
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S").to_string();
         let path = folder.join(format!("{now}-{}.jsonl", std::process::id()));
-        let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+        let file = File::create(&path).map_err(|error| fs::explain("creating", &path, &error))?;
         Ok(Self { file: LineWriter::new(file) })
     }
 }

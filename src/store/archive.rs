@@ -1,5 +1,6 @@
 //! One file for a folder: a gzip-packed tar whose bytes depend on names and contents alone.
 
+use super::fs::{self, NewFile};
 use anyhow::Context;
 use flate2::{Compression, GzBuilder};
 use std::fs::File;
@@ -9,12 +10,12 @@ use std::path::Path;
 /// Packs regular files of `folder` (paths with forward slashes, below it) under the folder name
 /// `root`: sorted, times 0, owner 0, mode 644, no name in the gzip header.
 pub fn pack(folder: &Path, root: &str, paths: &[String], target: &Path) -> anyhow::Result<()> {
-    let temporary = super::fs::temporary_beside(target);
+    let temporary = fs::temporary_beside(target);
     let write = || -> io::Result<()> {
         let gzip = GzBuilder::new()
             .mtime(0)
             .operating_system(255)
-            .write(BufWriter::new(File::create(&temporary)?), Compression::new(6));
+            .write(BufWriter::new(NewFile::create(&temporary)?), Compression::new(6));
         let mut archive = tar::Builder::new(gzip);
         let mut sorted: Vec<&String> = paths.iter().collect();
         sorted.sort_unstable();
@@ -29,12 +30,16 @@ pub fn pack(folder: &Path, root: &str, paths: &[String], target: &Path) -> anyho
             header.set_mtime(0);
             archive.append_data(&mut header, format!("{root}/{path}"), file)?;
         }
-        let mut out = archive.into_inner()?.finish()?;
-        io::Write::flush(&mut out)?;
-        out.get_ref().sync_all()?;
-        std::fs::rename(&temporary, target)
+        let out = archive.into_inner()?.finish()?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync()?;
+        fs::rename(&temporary, target)
     };
-    write().with_context(|| format!("packing {}", target.display()))
+    let result = write();
+    if result.is_err() {
+        // Best effort: the name is temporary, `clean` removes it too.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    result.with_context(|| format!("packing {}", target.display()))
 }
 
 #[cfg(test)]

@@ -41,52 +41,79 @@ pub fn temporary_beside(target: &Path) -> PathBuf {
     target.with_file_name(format!("{TEMPORARY}{}-{n}-{name}", std::process::id()))
 }
 
+/// The same error with what was done to which path and, when the disk is full, what to do about it.
+pub fn explain(doing: &str, path: &Path, error: &io::Error) -> io::Error {
+    let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let advice = if full { " (free space and run the same command again: finished shards are kept)" } else { "" };
+    io::Error::new(error.kind(), format!("{doing} {}{advice}: {error}", path.display()))
+}
+
 pub fn create_dir(path: &Path) -> anyhow::Result<()> {
-    failpoint::check(Operation::Create)
-        .and_then(|_| fs::create_dir_all(path))
-        .with_context(|| format!("creating folder {}", path.display()))
+    let created = failpoint::check(Operation::Create).and_then(|_| fs::create_dir_all(path));
+    Ok(created.map_err(|error| explain("creating folder", path, &error))?)
+}
+
+/// A new file, written piece by piece. Only for names inside a temporary folder, or temporary themselves.
+/// Its errors name it.
+pub struct NewFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl NewFile {
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let created = failpoint::check(Operation::Create).and_then(|_| File::create(path));
+        let file = created.map_err(|error| explain("creating", path, &error))?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// After this the bytes survive a crash of the system.
+    pub fn sync(self) -> io::Result<()> {
+        let synced = failpoint::check(Operation::Fsync).and_then(|_| self.file.sync_all());
+        synced.map_err(|error| explain("syncing", &self.path, &error))
+    }
+
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Outcome::TearAndDie = failpoint::check(Operation::Write)? {
+            self.file.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+            failpoint::die();
+        }
+        self.file.write(bytes)
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_some(bytes).map_err(|error| explain("writing", &self.path, &error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Writes a new file and syncs it. Only for names inside a temporary folder, or temporary themselves.
 pub fn write_new(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let write = || -> io::Result<()> {
-        failpoint::check(Operation::Create)?;
-        let mut file = File::create(path)?;
-        if let Outcome::TearAndDie = failpoint::check(Operation::Write)? {
-            file.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
-            failpoint::die();
-        }
-        file.write_all(bytes)?;
-        failpoint::check(Operation::Fsync)?;
-        file.sync_all()
-    };
-    write().with_context(|| explain_full(path))
-}
-
-fn explain_full(path: &Path) -> String {
-    format!(
-        "writing {} (if the disk is full: free space and run the same command again, finished shards are kept)",
-        path.display()
-    )
+    let mut file = NewFile::create(path)?;
+    file.write_all(bytes)?;
+    Ok(file.sync()?)
 }
 
 pub fn sync_dir(path: &Path) -> anyhow::Result<()> {
-    failpoint::check(Operation::Fsync)
-        .and_then(|_| File::open(path))
-        .and_then(|folder| folder.sync_all())
-        .with_context(|| format!("syncing folder {}", path.display()))
+    let synced = failpoint::check(Operation::Fsync).and_then(|_| File::open(path)).and_then(|folder| folder.sync_all());
+    Ok(synced.map_err(|error| explain("syncing folder", path, &error))?)
 }
 
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    failpoint::check(Operation::Rename)?;
-    fs::rename(from, to)
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let renamed = failpoint::check(Operation::Rename).and_then(|_| fs::rename(from, to));
+    renamed.map_err(|error| explain("renaming to", to, &error))
 }
 
 /// Puts `bytes` under `path` in one step: readers see the old file or the new one.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let temporary = temporary_beside(path);
     let result = write_new(&temporary, bytes)
-        .and_then(|()| rename(&temporary, path).with_context(|| format!("renaming to {}", path.display())))
+        .and_then(|()| Ok(rename(&temporary, path)?))
         .and_then(|()| path.parent().map_or(Ok(()), sync_dir));
     if result.is_err() {
         // Best effort: the name is temporary, `clean` and the next coordinator remove it too.
@@ -113,7 +140,7 @@ pub fn commit_dir(temporary: &Path, target: &Path) -> anyhow::Result<Commit> {
             remove_dir(temporary)?;
             return Ok(Commit::Existed);
         }
-        Err(error) => return Err(error).with_context(|| format!("renaming to {}", target.display())),
+        Err(error) => return Err(error.into()),
     };
     if let Some(parent) = target.parent() {
         sync_dir(parent)?;

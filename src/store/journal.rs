@@ -102,7 +102,7 @@ impl Journal {
             failpoint::check(Operation::Fsync)?;
             self.file.sync_all()
         };
-        write().with_context(|| format!("appending to {}", self.path.display()))
+        Ok(write().map_err(|error| fs::explain("appending to", &self.path, &error))?)
     }
 }
 

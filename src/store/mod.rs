@@ -116,9 +116,10 @@ impl Workspace {
                 return Err(error).with_context(|| format!("locking {}", path.display()));
             }
         }
-        file.set_len(0)?;
-        file.rewind()?;
-        write!(file, "{purpose}, process {}", std::process::id())?;
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| write!(file, "{purpose}, process {}", std::process::id()))
+            .map_err(|error| fs::explain("writing", &path, &error))?;
         let format = self.work_dir().join("format.json");
         if !format.exists() {
             fs::write_atomic(&format, &manifest::to_json(&FormatFile { store_format: STORE_FORMAT })?)?;

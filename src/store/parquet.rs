@@ -1,6 +1,6 @@
 //! Reading and writing Parquet with fixed settings. No other module writes it.
 
-use super::fs;
+use super::fs::{self, NewFile};
 use anyhow::Context;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -10,7 +10,6 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,14 +39,13 @@ pub fn encode(batch: &RecordBatch) -> anyhow::Result<Vec<u8>> {
 /// A table written batch by batch, each batch one row group. For release files, whose row groups
 /// are cut by content, never by threads.
 pub struct TableWriter {
-    writer: Option<ArrowWriter<File>>,
+    writer: Option<ArrowWriter<NewFile>>,
     n_rows: u64,
 }
 
 impl TableWriter {
     pub fn create(path: &Path, schema: &SchemaRef) -> anyhow::Result<Self> {
-        let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
-        let writer = ArrowWriter::try_new_with_options(file, schema.clone(), options()?)?;
+        let writer = ArrowWriter::try_new_with_options(NewFile::create(path)?, schema.clone(), options()?)?;
         Ok(Self { writer: Some(writer), n_rows: 0 })
     }
 
@@ -62,9 +60,7 @@ impl TableWriter {
     /// Finishes the file and gives the number of its rows.
     pub fn close(mut self) -> anyhow::Result<u64> {
         let writer = self.writer.take().context("the table is closed")?;
-        let mut file = writer.into_inner()?;
-        file.flush()?;
-        file.sync_all()?;
+        writer.into_inner()?.sync()?;
         Ok(self.n_rows)
     }
 }

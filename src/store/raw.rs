@@ -1,7 +1,8 @@
 //! The raw folder: finding, hashing, unpacking and opening the files of a source.
 
 use super::journal::Journal;
-use super::{Workspace, fs};
+use super::fs::{self, NewFile};
+use super::Workspace;
 use crate::error::input;
 use crate::record::Hash;
 use crate::record::raw::RawFile;
@@ -111,6 +112,7 @@ pub fn open(file: &RawFile, start: u64) -> anyhow::Result<BufReader<File>> {
 }
 
 /// Names in a source's folder that match one of the patterns (`*` stands for any characters), sorted.
+/// Folders are none of them.
 pub fn matching(folder: &Path, patterns: &[String]) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     let entries = match std::fs::read_dir(folder) {
@@ -168,15 +170,7 @@ pub fn readable(workspace: &Workspace, path: &Path, shown: &str, sha256: &Hash, 
     if target.is_file() {
         return Ok(target);
     }
-    fs::create_dir(&workspace.cache_dir().join("unpacked"))?;
-    let temporary = fs::temporary_beside(&target);
-    let result = unpack(path, &temporary, limit);
-    if let Err(error) = result {
-        let _ = std::fs::remove_file(&temporary);
-        return Err(input(format!("{shown}: {error:#}; fetch the file again")));
-    }
-    // Renaming over an equal file is harmless: the name is the hash of the packed bytes.
-    std::fs::rename(&temporary, &target).with_context(|| format!("renaming to {}", target.display()))?;
+    write_cached(&target, |out| unpack(path, shown, out, limit))?;
     Ok(target)
 }
 
@@ -193,25 +187,36 @@ pub fn as_lines(workspace: &Workspace, file: &RawFile) -> anyhow::Result<PathBuf
     if target.is_file() {
         return Ok(target);
     }
-    fs::create_dir(&workspace.cache_dir().join("unpacked"))?;
-    let temporary = fs::temporary_beside(&target);
-    let write = || -> anyhow::Result<()> {
-        let mut out = io::BufWriter::with_capacity(1 << 18, File::create(&temporary)?);
-        tables::write_lines(form, &file.path, &file.readable, &mut out)?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        Ok(())
-    };
-    if let Err(error) = write() {
-        let _ = std::fs::remove_file(&temporary);
-        return Err(error.context(format!("reading {}", file.path)));
-    }
-    std::fs::rename(&temporary, &target).with_context(|| format!("renaming to {}", target.display()))?;
+    write_cached(&target, |out| tables::write_lines(form, &file.path, &file.readable, out))
+        .with_context(|| format!("reading {}", file.path))?;
     Ok(target)
 }
 
-fn unpack(packed: &Path, target: &Path, limit: u64) -> anyhow::Result<()> {
-    let mut decoder = flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 18, File::open(packed)?));
-    let mut out = io::BufWriter::with_capacity(1 << 18, File::create(target)?);
+/// Makes a copy in the cache. Renaming over an equal file is harmless: the name is the hash of what it is a copy of.
+fn write_cached(
+    target: &Path,
+    write: impl FnOnce(&mut io::BufWriter<NewFile>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    target.parent().map_or(Ok(()), fs::create_dir)?;
+    let temporary = fs::temporary_beside(target);
+    let result = || -> anyhow::Result<()> {
+        let mut out = io::BufWriter::with_capacity(1 << 18, NewFile::create(&temporary)?);
+        write(&mut out)?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync()?;
+        Ok(fs::rename(&temporary, target)?)
+    };
+    let result = result();
+    if result.is_err() {
+        // Best effort: the name is temporary, `clean` removes it too.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    result
+}
+
+/// Only what is wrong with the packed file is a fault of the input; a disk that is full is not.
+fn unpack(packed: &Path, shown: &str, out: &mut impl Write, limit: u64) -> anyhow::Result<()> {
+    let packed = File::open(packed).map_err(|error| input(format!("cannot read {shown}: {error}")))?;
+    let mut decoder = flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 18, packed));
     let mut buffer = vec![0u8; 1 << 18];
     let (mut n_bytes, mut n_lines) = (0u64, 0u64);
     loop {
@@ -220,24 +225,26 @@ fn unpack(packed: &Path, target: &Path, limit: u64) -> anyhow::Result<()> {
             Ok(n) => n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                anyhow::bail!(
-                    "the gzip file is cut off: it ends after {n_lines} whole lines ({n_bytes} bytes unpacked)"
-                )
+                return Err(input(format!(
+                    "{shown}: the gzip file is cut off: it ends after {n_lines} whole lines ({n_bytes} bytes unpacked); fetch the file again"
+                )));
             }
-            Err(error) => anyhow::bail!(
-                "the gzip file is damaged after {n_lines} whole lines ({n_bytes} bytes unpacked): {error}"
-            ),
+            Err(error) => {
+                return Err(input(format!(
+                    "{shown}: the gzip file is damaged after {n_lines} whole lines ({n_bytes} bytes unpacked): {error}; fetch the file again"
+                )));
+            }
         };
         let chunk = buffer.get(..n).unwrap_or_default();
         n_bytes += n as u64;
         n_lines += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
-        anyhow::ensure!(
-            n_bytes <= limit,
-            "it unpacks to more than {limit} bytes; raise `max_unpacked_bytes` of the source if that is right"
-        );
+        if n_bytes > limit {
+            return Err(input(format!(
+                "{shown}: it unpacks to more than {limit} bytes; raise `max_unpacked_bytes` of the source if that is right"
+            )));
+        }
         out.write_all(chunk)?;
     }
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(())
 }
 
