@@ -1,8 +1,8 @@
 //! The raw folder: finding, hashing, unpacking and opening the files of a source.
 
-use super::journal::Journal;
-use super::fs::{self, NewFile};
 use super::Workspace;
+use super::fs::{self, NewFile};
+use super::journal::Journal;
 use crate::error::input;
 use crate::record::Hash;
 use crate::record::raw::RawFile;
@@ -69,9 +69,10 @@ impl RawHashes {
         if self.fresh.is_empty() {
             return Ok(());
         }
-        // A damaged cache is worth nothing: start it again.
         let mut journal = match Journal::open::<CachedHash>(&self.path) {
             Ok((journal, _, _)) => journal,
+            Err(error) if error.downcast_ref::<io::Error>().is_some() => return Err(error),
+            // A damaged cache is worth nothing: start it again.
             Err(_) => {
                 std::fs::remove_file(&self.path).with_context(|| format!("removing {}", self.path.display()))?;
                 Journal::open::<CachedHash>(&self.path)?.0

@@ -1,6 +1,9 @@
 //! Integration tests: one binary, one module per concern.
 
+mod bad_input;
 mod cli;
+mod crash;
+mod determinism;
 mod golden;
 mod readers;
 mod release;

@@ -29,7 +29,12 @@ pub struct Run {
 impl Scratch {
     /// No raw files.
     pub fn empty() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self::empty_in(&std::env::temp_dir())
+    }
+
+    /// The same below a folder of choice.
+    pub fn empty_in(parent: &Path) -> Self {
+        let folder = tempfile::tempdir_in(parent).expect("a temporary folder");
         for name in ["pipelines", "sources"] {
             copy_dir(&repository().join(name), &folder.path().join(name));
         }
@@ -42,6 +47,20 @@ impl Scratch {
         let scratch = Self::empty();
         copy_dir(&repository().join("data/sample/medqa"), &scratch.path("raw/medqa"));
         scratch
+    }
+
+    /// `n` lines of [`medqa_line`] in `raw/medqa/test.jsonl`, cut into shards of so many records.
+    pub fn with_lines(n: u64, shard_records: u64) -> Self {
+        let scratch = Self::empty();
+        scratch.write("raw/medqa/test.jsonl", medqa_lines(n));
+        scratch.set_shard_records(shard_records);
+        scratch
+    }
+
+    pub fn set_shard_records(&self, records: u64) {
+        let text = self.read("pipelines/medrounds.toml");
+        let before = text.split("\n[shards]\n").next().expect("a part");
+        self.write("pipelines/medrounds.toml", format!("{before}\n[shards]\nrecords = {records}\n"));
     }
 
     pub fn path(&self, below: &str) -> PathBuf {
@@ -136,6 +155,21 @@ pub fn copy_dir(from: &Path, to: &Path) {
             std::fs::copy(entry.path(), &target).expect("a copy");
         }
     }
+}
+
+/// SHA-256 of every file below a folder, by path.
+pub fn hashes(folder: &Path) -> BTreeMap<String, String> {
+    let paths = casemill::release::freeze::walk(folder).expect("a folder that can be listed");
+    let hash = |path: &String| casemill::store::raw::hash_file(&folder.join(path)).expect("a file that can be read").0;
+    paths.iter().map(|path| (path.clone(), hash(path).to_string())).collect()
+}
+
+/// [`hashes`] of everything in the build folders of all nodes of medrounds, by `node/fingerprint/…`.
+pub fn build_files(scratch: &Scratch) -> BTreeMap<String, String> {
+    let folder = scratch.path("data/work/medrounds");
+    let mut files = if folder.exists() { hashes(&folder) } else { BTreeMap::new() };
+    files.retain(|path, _| path.split('/').count() > 2);
+    files
 }
 
 /// One MedQA line with an invented diagnostic vignette; `n` makes it unlike the others.
