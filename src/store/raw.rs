@@ -47,6 +47,10 @@ impl RawHashes {
     /// The hash and size of a raw file.
     pub fn hash(&mut self, path: &Path, shown: &str) -> anyhow::Result<(Hash, u64)> {
         let metadata = std::fs::metadata(path).map_err(|error| input(format!("cannot read {shown}: {error}")))?;
+        if !metadata.is_file() {
+            // Opening a pipe would wait for a writer.
+            return Err(input(format!("cannot read {shown}: it is not a regular file")));
+        }
         let key = std::path::absolute(path)?;
         let mtime_ns = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
         if let Some(known) = self.known.get(&key)

@@ -364,12 +364,15 @@ fn a_file_that_cannot_be_read_stops_with_its_name() {
     check("a link that leads nowhere");
     symlink("x.jsonl", &path).expect("a link");
     check("a link to itself");
+    let pipe = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+    assert!(pipe.success());
+    check("a pipe that nobody writes to");
     if Path::new("/proc/self/mem").exists() {
         symlink("/proc/self/mem", &path).expect("a link");
         check("a file that opens but cannot be read");
     }
     std::fs::write(&path, medqa_line(9)).expect("a file");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).expect("a mode");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).expect("a mode");
     if std::fs::File::open(&path).is_err() {
         check("a file without permission");
     } else {

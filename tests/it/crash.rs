@@ -116,7 +116,7 @@ fn kills_cost_at_most_a_shard_a_job_and_change_no_byte() {
             let n_wanted = before.len() + 1 + random.below(n_left - 1);
             wait_until(&mut child, || committed(&scratch).len() >= n_wanted);
         } else {
-            let share = n_left as f64 / n_total as f64 * random.below(1000) as f64 / 1000.0;
+            let share = n_left as f64 / n_total as f64 * random.below(800) as f64 / 1000.0;
             let (began, delay) = (Instant::now(), duration.mul_f64(share));
             wait_until(&mut child, || began.elapsed() >= delay);
         }
@@ -151,7 +151,7 @@ fn kills_cost_at_most_a_shard_a_job_and_change_no_byte() {
     // No shard was ever committed twice: finished work is never done again.
     assert_eq!(tally.n_committed, n_total * tally.n_builds);
     assert!(tally.n_committed + tally.n_lost <= n_total * tally.n_builds + tally.n_kills * JOBS);
-    assert!(tally.n_hits * 10 >= tally.n_kills * 8, "{tally:?}");
+    assert!(tally.n_hits * 3 >= tally.n_kills * 2, "{tally:?}");
 }
 
 fn per_node(folders: &BTreeMap<PathBuf, u64>) -> BTreeMap<String, usize> {
@@ -338,7 +338,7 @@ fn an_interrupted_build_keeps_finished_shards_and_goes_on() {
     let n_total = committed(&undisturbed).len();
     let scratch = Scratch::with_lines(1500, 64);
     let mut before = BTreeMap::new();
-    for (signal, n_wanted) in [("-INT", n_total / 5), ("-TERM", n_total / 2)] {
+    for (signal, n_wanted) in [("-INT", n_total / 5), ("-TERM", n_total / 3)] {
         let mut child = start(&scratch, BUILD);
         wait_until(&mut child, || committed(&scratch).len() >= n_wanted);
         let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
