@@ -104,7 +104,8 @@ pub fn resolve(
         nodes.extend(node);
     }
     let cases = index.get(config.cases.value.as_str()).copied();
-    if cases.is_none() {
+    // A node on a cycle is there, and is reported with its cycle.
+    if !config.nodes.contains_key(&config.cases.value) {
         let known = suggestion(&config.cases.value, config.nodes.keys().map(String::as_str));
         resolver.problem(config.cases.line, "cases", format!("no node `{}`{known}", config.cases.value));
     }

@@ -11,7 +11,7 @@ pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder with copies of `pipelines/` and `sources/`, an empty `raw/` and a `data/` to be.
+/// A folder with copies of `pipelines/` and `sources/` (with the tests' own, fixed `medrounds.toml`), an empty `raw/` and a `data/` to be.
 pub struct Scratch {
     folder: tempfile::TempDir,
     environment: BTreeMap<String, String>,
@@ -38,6 +38,8 @@ impl Scratch {
         for name in ["pipelines", "sources"] {
             copy_dir(&repository().join(name), &folder.path().join(name));
         }
+        std::fs::copy(repository().join("tests/it/medrounds.toml"), folder.path().join("pipelines/medrounds.toml"))
+            .expect("the tests' pipeline");
         std::fs::create_dir(folder.path().join("raw")).expect("a raw folder");
         Self { folder, environment: BTreeMap::new() }
     }
