@@ -539,7 +539,7 @@ fn run_sources_check(global: &Global, name: &str) -> anyhow::Result<Code> {
             text += if found.rights_file.is_some() { "\n" } else { " (there is no source.toml beside the files)\n" };
             if !found.unmatched.is_empty() {
                 text += &format!(
-                    "not read, since no pattern matches or they are no files: {}\n",
+                    "not read, since no pattern matches: {}\n",
                     found.unmatched.join(", ")
                 );
             }
