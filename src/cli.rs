@@ -538,10 +538,7 @@ fn run_sources_check(global: &Global, name: &str) -> anyhow::Result<Code> {
                 &format!("snapshot {}, licence {}, access {}", rights.snapshot, rights.licence, rights.access.as_str());
             text += if found.rights_file.is_some() { "\n" } else { " (there is no source.toml beside the files)\n" };
             if !found.unmatched.is_empty() {
-                text += &format!(
-                    "not read, since no pattern matches: {}\n",
-                    found.unmatched.join(", ")
-                );
+                text += &format!("not read, since no pattern matches: {}\n", found.unmatched.join(", "));
             }
             text
         },

@@ -120,7 +120,7 @@ fn shards_run_shuffled_by_separate_processes_are_the_same_bytes() {
     let scratch = sample();
     let plan = whole.plan(&[]);
     let nodes: Vec<&str> = plan.iter().filter_map(|line| line.strip_suffix(" fresh")).collect();
-    assert_eq!(nodes.len(), 5, "{plan:?}");
+    assert!(nodes.len() >= 5, "{plan:?}");
     let mut n_processes = 0;
     for (node, seed) in nodes.into_iter().zip(1..) {
         // What one process writes for one input shard: what it collects, if the node decides about a table.
