@@ -13,11 +13,12 @@ use casemill::report::plain::PlainLog;
 use casemill::report::run_log::RunLog;
 use casemill::report::terminal::TerminalProgress;
 use casemill::report::{Sinks, grouped};
+use casemill::review::{ExportOptions, export, import, to_csv};
 use casemill::stage::STAGES;
 use casemill::store::manifest::to_json;
 use casemill::store::raw::RawHashes;
 use casemill::store::{Workspace, archive, fs};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -96,6 +97,15 @@ enum Command {
     Verify {
         /// Folder of the release
         release: PathBuf,
+    },
+    /// Export what needs a person's decision, or import decisions
+    ///
+    /// Examples: casemill review export medrounds --format csv > review.csv
+    ///           casemill review import medrounds anna.csv ben.jsonl
+    #[command(verbatim_doc_comment)]
+    Review {
+        #[command(subcommand)]
+        command: ReviewCommand,
     },
     /// Print the JSON Schemas of all record types, or write them to schemas/
     ///
@@ -179,6 +189,45 @@ enum SourcesCommand {
     Check { name: String },
 }
 
+#[derive(Subcommand)]
+enum ReviewCommand {
+    /// Write undecided records and a sample of the decided ones to standard output
+    Export(ReviewExportArguments),
+    /// Add the decisions of any number of files, all or none, and show how far reviewers agree
+    Import(ReviewImportArguments),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ReviewFormat {
+    Jsonl,
+    Csv,
+}
+
+#[derive(Args)]
+struct ReviewExportArguments {
+    pipeline: String,
+    #[arg(long, value_enum, default_value = "jsonl")]
+    format: ReviewFormat,
+    /// So many kept and so many dropped records, to check the rules
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    sample: usize,
+    /// Another seed draws another sample
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    #[command(flatten)]
+    session: SessionArguments,
+}
+
+#[derive(Args)]
+struct ReviewImportArguments {
+    pipeline: String,
+    /// Exported files with decision (keep, drop or unsure) and reviewer filled in
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    session: SessionArguments,
+}
+
 #[derive(Args)]
 struct FreezeArguments {
     pipeline: String,
@@ -227,6 +276,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<Code> {
         },
         Command::Freeze(options) => run_freeze(global, options),
         Command::Verify { release } => run_verify(global, &release),
+        Command::Review { command } => match command {
+            ReviewCommand::Export(options) => run_review_export(global, options),
+            ReviewCommand::Import(options) => run_review_import(global, options),
+        },
         Command::Schema { write } => run_schema(global, write),
         Command::Clean(options) => run_clean(global, &options),
         Command::RunShard { pipeline, node, index, session } => {
@@ -432,14 +485,24 @@ fn shown(field: &str, value: &Value) -> String {
         }
         Value::Array(items) if field == "options" => {
             let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            items.iter().map(|item| format!("\n    {} {}", text(item, "key"), text(item, "text"))).collect()
+            items.iter().map(|item| format!("\n    {} {}", text(item, "key"), indented(&text(item, "text")))).collect()
         }
         other => other.to_string(),
     }
 }
 
+/// Text of a source for a terminal: indented, and without characters that would steer it.
 fn indented(text: &str) -> String {
-    text.trim_end().replace('\n', "\n    ")
+    let mut shown = String::with_capacity(text.len());
+    for character in text.trim_end().chars() {
+        match character {
+            '\n' => shown.push_str("\n    "),
+            '\t' => shown.push('\t'),
+            control if control.is_control() => shown.extend(control.escape_default()),
+            other => shown.push(other),
+        }
+    }
+    shown
 }
 
 fn run_sources_list(global: &Global) -> anyhow::Result<Code> {
@@ -593,6 +656,65 @@ fn release_date(given: Option<String>) -> anyhow::Result<Option<String>> {
     let seconds: i64 = text.parse().map_err(|_| wrong())?;
     let time = jiff::Timestamp::from_second(seconds).map_err(|_| wrong())?;
     Ok(Some(time.strftime("%Y-%m-%d").to_string()))
+}
+
+fn run_review_export(global: &Global, arguments: ReviewExportArguments) -> anyhow::Result<Code> {
+    let session = global.session(&arguments.pipeline, arguments.session)?;
+    let items = export(&session, &ExportOptions { sample: arguments.sample, seed: arguments.seed })?;
+    let n_undecided = items.iter().filter(|item| item.why == "undecided").count();
+    if global.json {
+        print(global, &json!({"items": items}), String::new)?;
+    } else {
+        let text = match arguments.format {
+            ReviewFormat::Csv => String::from_utf8(to_csv(&items)?)?,
+            ReviewFormat::Jsonl => {
+                items.iter().map(|item| Ok(serde_json::to_string(item)? + "\n")).collect::<anyhow::Result<_>>()?
+            }
+        };
+        print(global, &Value::Null, || text)?;
+    }
+    if !global.quiet {
+        eprintln!(
+            "{} records: {n_undecided} undecided, {} drawn from the decided",
+            items.len(),
+            items.len() - n_undecided
+        );
+    }
+    Ok(Code::Done)
+}
+
+fn run_review_import(global: &Global, arguments: ReviewImportArguments) -> anyhow::Result<Code> {
+    let session = global.session(&arguments.pipeline, arguments.session)?;
+    let _lock = session.workspace.lock(&format!("importing decisions for {}", arguments.pipeline))?;
+    let summary = import(&session, &arguments.files)?;
+    print(global, &serde_json::to_value(&summary)?, || {
+        let mut text = format!(
+            "{}: {} decisions read, {} new; {} records decided, {} disputed\n",
+            summary.file.display(),
+            summary.n_read,
+            summary.n_new,
+            summary.n_records,
+            summary.n_disputed
+        );
+        for pair in &summary.agreement {
+            let kappa = pair.kappa.map_or_else(|| "undefined".to_owned(), |kappa| format!("{kappa:.3}"));
+            text += &format!(
+                "{} and {}: agree on {} of {}, kappa {kappa}\n",
+                indented(&pair.reviewers.0),
+                indented(&pair.reviewers.1),
+                pair.n_agree,
+                pair.n_both
+            );
+        }
+        if summary.n_dropped_but_wanted > 0 {
+            text += &format!(
+                "{} records that the rules dropped would be kept by every reviewer: the rules should change\n",
+                summary.n_dropped_but_wanted
+            );
+        }
+        text
+    })?;
+    Ok(Code::Done)
 }
 
 fn run_verify(global: &Global, release: &Path) -> anyhow::Result<Code> {

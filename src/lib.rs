@@ -10,6 +10,7 @@ pub mod error;
 pub mod record;
 pub mod release;
 pub mod report;
+pub mod review;
 pub mod source;
 pub mod stage;
 pub mod store;

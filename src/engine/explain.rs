@@ -76,11 +76,8 @@ impl Session {
         for (index, plan) in upstream.plans.iter().enumerate() {
             let Some(folder) = plan.build_dir.as_deref() else { continue };
             let node = self.node(index)?;
-            for shard in 0u32.. {
-                let folder = shard::shard_dir(folder, shard);
-                if !folder.is_dir() {
-                    break;
-                }
+            // After an interruption later shards may be there without earlier ones.
+            for folder in shard::shard_dirs(folder)? {
                 for row in ledger(&folder)? {
                     let meant = row.record_id.as_str() == asked
                         || row.record_id.case_id(pipeline) == asked
@@ -138,11 +135,8 @@ impl Session {
                 continue;
             };
             let mut steps = Vec::new();
-            for shard in 0u32.. {
-                let folder = shard::shard_dir(folder, shard);
-                if !folder.is_dir() {
-                    break;
-                }
+            // After an interruption later shards may be there without earlier ones.
+            for folder in shard::shard_dirs(folder)? {
                 for row in ledger(&folder)?.into_iter().filter(|row| is_same_life(&row.record_id, id)) {
                     life.place.get_or_insert_with(|| format!("{}:{}", row.file, row.line));
                     life.raw_sha256.get_or_insert_with(|| row.raw_sha256.to_string());

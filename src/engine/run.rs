@@ -13,6 +13,7 @@ use crate::store::manifest::{CurrentFile, StageManifest, to_json};
 use crate::store::{fs, read_json};
 use anyhow::Context;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
@@ -45,13 +46,12 @@ impl Session {
         events.take(&Event::BuildStarted { pipeline: self.graph.pipeline.clone(), jobs: options.jobs });
         self.source_events().iter().for_each(|event| events.take(event));
         let wanted = self.wanted(options)?;
-        if let Some(name) = &options.force {
-            self.forget(self.find_node(name)?)?;
-        }
+        let forced = options.force.as_deref().map(|name| self.find_node(name)).transpose()?;
         let first = self.plan()?;
         // Settings and resources of everything that may run make sense before anything runs.
         for (index, plan) in first.iter().enumerate() {
-            if wanted.contains(&index) && !matches!(plan.state, State::Fresh | State::Absent) {
+            let runs = forced == Some(index) || !matches!(plan.state, State::Fresh | State::Absent);
+            if wanted.contains(&index) && runs {
                 self.stage(index)?;
             }
         }
@@ -62,6 +62,12 @@ impl Session {
             let known = first.get(index).filter(|_| summary.n_run == 0).cloned();
             let mut plan = known.map_or_else(|| self.plan_node(index, &plans), Ok)?;
             let node = self.node(index)?;
+            if forced == Some(index)
+                && let Some(folder) = plan.build_dir.as_deref().filter(|folder| folder.is_dir())
+            {
+                self.forget(index, folder)?;
+                plan = self.plan_node(index, &plans)?;
+            }
             if wanted.contains(&index) {
                 match plan.state {
                     State::Fresh => {
@@ -124,16 +130,12 @@ impl Session {
         }
     }
 
-    /// Removes the last build of a node, so that it runs again.
-    fn forget(&self, index: usize) -> anyhow::Result<()> {
-        let plans = self.plan()?;
-        if let Some(folder) = plans.get(index).and_then(|plan| plan.build_dir.as_ref()).filter(|folder| folder.is_dir())
-        {
-            // Renamed first: a build folder is whole or not there.
-            let trash = fs::temporary_beside(folder);
-            std::fs::rename(folder, &trash).with_context(|| format!("renaming {}", folder.display()))?;
-            fs::remove_dir(&trash)?;
-        }
+    /// Removes a build of a node, so that it runs again.
+    fn forget(&self, index: usize, folder: &Path) -> anyhow::Result<()> {
+        // Renamed first: a build folder is whole or not there.
+        let trash = fs::temporary_beside(folder);
+        std::fs::rename(folder, &trash).with_context(|| format!("renaming {}", folder.display()))?;
+        fs::remove_dir(&trash)?;
         self.forget_caches(index);
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::dag::{self, Graph, Node};
 use crate::error::{input, usage};
 use crate::record::raw::{RawFile, RawSource};
 use crate::record::{Hash, Rights};
-use crate::stage::{AnyStage, ModelService, Resources, Shape, StageArguments, StageDef};
+use crate::stage::{AnyStage, ModelService, Resources, StageArguments, StageDef};
 use crate::store::raw::RawHashes;
 use crate::store::{Workspace, fs, raw};
 use anyhow::Context;
@@ -148,10 +148,6 @@ impl Session {
             }
         });
         built.as_ref().map_err(usage)
-    }
-
-    pub fn input_shards(&self, node: &Node) -> bool {
-        node.stage.shape != Shape::Reader
     }
 
     /// What the run log begins with: the sources and what is odd about them.

@@ -3,7 +3,7 @@
 
 use super::plan::NodePlan;
 use super::session::Session;
-use crate::record::{RecordId, Row, from_batch};
+use crate::record::{RecordId, Row};
 use crate::stage::{MediaRef, MediaStore, PortKind, Shape, SideInput, SideInputs};
 use crate::store::{manifest::StageManifest, parquet, shard};
 use anyhow::{Context, ensure};
@@ -267,9 +267,4 @@ pub fn record_ids(batch: &RecordBatch) -> anyhow::Result<Vec<String>> {
     let column = batch.column_by_name("record_id").context("rows without record_id")?;
     let column = column.as_string_opt::<i32>().context("record_id is not text")?;
     Ok(column.iter().map(|id| id.unwrap_or_default().to_owned()).collect())
-}
-
-/// The records of a batch with the id column only: cheap, for look-ups.
-pub fn selected_rows(batch: &RecordBatch) -> anyhow::Result<Vec<SelectedRow>> {
-    from_batch(batch)
 }

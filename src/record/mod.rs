@@ -1,6 +1,7 @@
 //! Typed records that cross stages. One struct per record type; the Arrow schema and the JSON
 //! Schema both come from the struct, never from data.
 
+pub mod decision;
 pub mod id;
 pub mod ledger;
 pub mod provenance;
@@ -88,6 +89,7 @@ pub const ROW_TYPES: &[RowType] = &[
     RowType::of::<ledger::LedgerRow>(),
     RowType::of::<ledger::ReviewRow>(),
     RowType::of::<ledger::DuplicateRow>(),
+    RowType::of::<decision::ReviewDecision>(),
     RowType::of::<release::SlotRow>(),
     RowType::of::<release::TextRow>(),
     RowType::of::<release::ProvenanceRow>(),

@@ -70,6 +70,7 @@ pub fn freeze(session: &Session, options: &FreezeOptions) -> anyhow::Result<Free
 
     let target = options.out.join(format!("{}-{}", session.graph.pipeline, options.version));
     fs::create_dir(&options.out)?;
+    remove_leftovers(&options.out, &target)?;
     let temporary = fs::temporary_beside(&target);
     fs::create_dir(&temporary)?;
     let writer = ReleaseWriter { session, plans: &plans, wanted: &wanted, options, folder: &temporary };
@@ -78,6 +79,24 @@ pub fn freeze(session: &Session, options: &FreezeOptions) -> anyhow::Result<Free
         fs::remove_dir(&temporary)?;
     }
     result
+}
+
+/// Removes what an interrupted freeze of the same release left, and nothing else: the folder may be anybody's.
+fn remove_leftovers(out: &Path, target: &Path) -> anyhow::Result<()> {
+    let release = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    for name in fs::list(out)? {
+        // tmp-<process>-<number>-<release>
+        let rest = name.strip_prefix(fs::TEMPORARY).and_then(|rest| rest.strip_suffix(&format!("-{release}")));
+        let is_ours = rest.is_some_and(|rest| {
+            let mut parts = rest.split('-');
+            let numbers = [parts.next(), parts.next()];
+            parts.next().is_none() && numbers.iter().all(|part| part.is_some_and(|part| part.parse::<u64>().is_ok()))
+        });
+        if is_ours {
+            fs::remove_dir(&out.join(&name))?;
+        }
+    }
+    Ok(())
 }
 
 /// `0.1.0`, `2026-11`: a name that is one folder.
@@ -388,7 +407,10 @@ impl ReleaseWriter<'_> {
         let mut places: BTreeMap<RecordId, Vec<String>> = BTreeMap::new();
         self.for_each_side::<DuplicateRow>(|_, row| {
             let mut moved = places.remove(&row.removed_id).unwrap_or_default();
-            moved.push(row.removed_from);
+            // A record that the profile leaves out is not named by its open twin either.
+            if self.is_quotable(row.removed_id.source()) {
+                moved.push(row.removed_from);
+            }
             places.entry(row.record_id).or_default().append(&mut moved);
             Ok(())
         })?;
@@ -427,7 +449,11 @@ impl ReleaseWriter<'_> {
     }
 
     fn release_ledger_row(&self, row: LedgerRow) -> ReleaseLedgerRow {
-        let quotable = self.is_quotable(&row.source);
+        let names_closed = self.session.sources.keys().any(|source| {
+            !self.is_quotable(source)
+                && (row.detail.contains(&format!("{source}:")) || row.detail.contains(&format!("{source}/")))
+        });
+        let quotable = self.is_quotable(&row.source) && !names_closed;
         ReleaseLedgerRow {
             case_id: row.record_id.case_id(&self.session.graph.pipeline),
             source: row.source,

@@ -20,8 +20,15 @@ pub struct Cause {
 }
 
 impl Cause {
+    /// A long detail is cut: what decided can quote a source, but not hold a whole text.
     pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
-        Self { reason, detail: detail.into() }
+        const LONGEST: usize = 500;
+        let mut detail: String = detail.into();
+        if let Some((end, _)) = detail.char_indices().nth(LONGEST) {
+            detail.truncate(end);
+            detail.push('…');
+        }
+        Self { reason, detail }
     }
 }
 

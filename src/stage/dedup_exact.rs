@@ -186,7 +186,7 @@ mod tests {
                 dropped t:3 exact_duplicate: equal to t:1 (t/f:1)
                 keep t:4
                 keep t:5
-                duplicates t:1 {"record_id":"t:1","removed_from":"t/f:3","removed_id":"t:3"}
+                duplicates t:1 {"record_id":"t:1","removed_from":"t/f:3","removed_id":"t:3","similarity":1.0}
                 review t:1 {"detail":"3 equal questions have 2 different answers","reason":"gold_conflict","record_id":"t:1","related":["t:2"]}
                 review t:2 {"detail":"3 equal questions have 2 different answers","reason":"gold_conflict","record_id":"t:2","related":["t:1"]}
             "#]],
@@ -204,7 +204,7 @@ mod tests {
             expect![[r#"
                 dropped t:1 exact_duplicate: equal to t:2 (t/f:2)
                 keep t:2
-                duplicates t:2 {"record_id":"t:2","removed_from":"t/f:1","removed_id":"t:1"}
+                duplicates t:2 {"record_id":"t:2","removed_from":"t/f:1","removed_id":"t:1","similarity":1.0}
             "#]],
         );
     }

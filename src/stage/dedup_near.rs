@@ -369,7 +369,23 @@ mod tests {
                 other_answer,
                 edited("7", STEM, "Another text altogether, with no words in common. Diagnosis?"),
             ],
-            expect![[r#""#]],
+            expect![[r#"
+                keep t:1
+                dropped t:2 near_duplicate: Jaccard 0.867 with t:1 (t/f:1)
+                keep t:3
+                keep t:4
+                keep t:5
+                keep t:6
+                keep t:7
+                duplicates t:1 {"record_id":"t:1","removed_from":"t/f:2","removed_id":"t:2","similarity":0.8666666666666667}
+                review t:1 {"detail":"nearly equal questions have different answers (Jaccard 0.867)","reason":"gold_conflict","record_id":"t:1","related":["t:6"]}
+                review t:1 {"detail":"nearly equal questions differ in laterality; nearly equal questions differ in negation; nearly equal questions differ in numbers (Jaccard 0.944)","reason":"near_conflict","record_id":"t:1","related":["t:3","t:4","t:5"]}
+                review t:2 {"detail":"nearly equal questions have different answers (Jaccard 0.867)","reason":"gold_conflict","record_id":"t:2","related":["t:6"]}
+                review t:3 {"detail":"nearly equal questions differ in numbers (Jaccard 0.944)","reason":"near_conflict","record_id":"t:3","related":["t:1"]}
+                review t:4 {"detail":"nearly equal questions differ in laterality (Jaccard 0.867)","reason":"near_conflict","record_id":"t:4","related":["t:1"]}
+                review t:5 {"detail":"nearly equal questions differ in negation (Jaccard 0.867)","reason":"near_conflict","record_id":"t:5","related":["t:1"]}
+                review t:6 {"detail":"nearly equal questions have different answers (Jaccard 0.867)","reason":"gold_conflict","record_id":"t:6","related":["t:1","t:2"]}
+            "#]],
         );
     }
 

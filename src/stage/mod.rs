@@ -3,6 +3,7 @@
 pub mod contract;
 pub mod erased;
 
+pub mod apply_decisions;
 pub mod dedup_exact;
 pub mod dedup_near;
 pub mod extract_slots;
@@ -19,6 +20,7 @@ pub use erased::{AnyStage, Extras, ModelService, ShardOutput, Stream};
 
 /// Every stage, by name.
 pub const STAGES: &[StageDef] = &[
+    apply_decisions::STAGE,
     dedup_exact::STAGE,
     dedup_near::STAGE,
     extract_slots::STAGE,

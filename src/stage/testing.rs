@@ -104,6 +104,32 @@ pub fn check_with<I: Record, O: Record>(
     expected.assert_eq(&text);
 }
 
+/// Runs a filter over records: one line each, in order.
+pub fn check_filter<I: Record>(
+    stage: &StageDef,
+    settings: &str,
+    resources: &[(&str, &str)],
+    input: &[I],
+    expected: Expect,
+) {
+    let built = build(stage, settings, resources);
+    let context = StageContext { pipeline: "test", node: stage.name, media: &NoMedia, sides: &SideInputs::default() };
+    let AnyStage::Filter(runner) = &built else { panic!("not a filter") };
+    let output = runner.run(&to_batch(input).unwrap(), &context).unwrap();
+    let Stream::Selected(selected) = output.stream else { panic!("a filter selects") };
+    let mut exits = output.extras.ledger.iter();
+    let mut text = String::new();
+    for (row, record) in (0u32..).zip(input) {
+        if selected.contains(&row) {
+            writeln!(text, "keep {}", record.record_id()).unwrap();
+        } else {
+            let exit = exits.next().expect("a record that is not kept is in the ledger");
+            writeln!(text, "{} {} {}: {}", exit.exit.as_str(), exit.record_id, exit.reason, exit.detail).unwrap();
+        }
+    }
+    expected.assert_eq(&text);
+}
+
 /// The verdicts of a table stage, and its side rows.
 fn run_table<I: Record>(stage: &StageDef, settings: &str, input: &[I]) -> (Vec<Decision>, Emitted) {
     let AnyStage::Table(runner) = build(stage, settings, &[]) else { panic!("not a table stage") };

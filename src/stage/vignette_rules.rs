@@ -45,8 +45,8 @@ pub struct VignetteRules {
 /// where the stem is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement<'a> {
-    /// `rule` is the diagnosis pattern that matched.
-    Keep { rule: &'a str, words: String },
+    /// `rule` is the diagnosis pattern that matched; when it is not certain, the options decided.
+    Keep { rule: &'a str, words: String, certain: bool },
     /// `rule` is the rule that ended the judgement.
     Drop { reason: DropReason, rule: &'a str, words: String },
 }
@@ -198,7 +198,7 @@ impl VignetteRules {
         if told.split_whitespace().count() < self.min_vignette_words {
             return dropped(DropReason::Incomplete, "too_few_words", asked());
         }
-        Judgement::Keep { rule: &ask.id, words }
+        Judgement::Keep { rule: &ask.id, words, certain: ask.certain }
     }
 
     /// The first drop rule that applies, and the words it matched.
@@ -748,7 +748,11 @@ mod tests {
         let judged = rules.judge(stem, "Silicosis", &[]);
         assert_eq!(
             judged,
-            Judgement::Keep { rule: "most_likely_diagnosis", words: "mоst  likely\u{a0}diаgnosis".to_owned() }
+            Judgement::Keep {
+                rule: "most_likely_diagnosis",
+                words: "mоst  likely\u{a0}diаgnosis".to_owned(),
+                certain: true,
+            }
         );
 
         let stem = format!("{MAN} Which {} is most likely?", "x".repeat(300));

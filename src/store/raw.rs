@@ -132,7 +132,8 @@ pub fn matching(folder: &Path, patterns: &[String]) -> anyhow::Result<Vec<String
         if patterns.iter().any(|pattern| matches(pattern, &name)) {
             let kind = entry.file_type().map_err(|error| input(format!("cannot read {name}: {error}")))?;
             // A link that leads nowhere stays in the list: reading it gives an error that names it.
-            if !kind.is_dir() && !(kind.is_symlink() && entry.path().is_dir()) {
+            let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
+            if !is_dir {
                 found.push(name);
             }
         }

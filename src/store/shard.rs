@@ -22,6 +22,12 @@ pub fn shard_dir(build: &Path, index: u32) -> PathBuf {
     build.join(format!("shard-{index:05}"))
 }
 
+/// The shard folders that are there, in order.
+pub fn shard_dirs(build: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let names = fs::list(build)?.into_iter().filter(|name| name.starts_with("shard-"));
+    Ok(names.map(|name| build.join(name)).collect())
+}
+
 /// `columns-00000`: what a table node collects before it decides.
 pub fn columns_dir(build: &Path, index: u32) -> PathBuf {
     build.join(format!("columns-{index:05}"))

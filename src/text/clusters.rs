@@ -200,3 +200,127 @@ fn set<T>(values: &mut [T], at: u32, value: T) {
         *slot = value;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pairs(edges: &[(u32, u32)]) -> Vec<Pair> {
+        edges.iter().map(|(a, b)| Pair { a: *a, b: *b, intersection: 9, union: 10 }).collect()
+    }
+
+    fn check(keys: &[u32], edges: &[(u32, u32)], rule: Rule, forbidden: &[(u32, u32)]) -> Resolution {
+        resolve(keys, &pairs(edges), rule, |a, b| !forbidden.contains(&(a, b))).unwrap()
+    }
+
+    fn for_survivors(resolution: &Resolution) -> Vec<Option<u32>> {
+        let survivor = |fate: &Fate| match fate {
+            Fate::Kept => None,
+            Fate::Removed { survivor } => Some(*survivor),
+        };
+        resolution.fates.iter().map(survivor).collect()
+    }
+
+    #[test]
+    fn dup_03_a_chain_never_loses_both_ends() {
+        let chain = [(0, 1), (1, 2)];
+        for keys in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let resolution = check(&keys, &chain, Rule::Mutual, &[]);
+            assert_eq!(resolution.n_removed, 1, "{keys:?}");
+            assert_eq!(resolution.largest_cluster, 3);
+        }
+        assert_eq!(for_survivors(&check(&[0, 1, 2], &chain, Rule::Mutual, &[])), [None, Some(0), None]);
+        // The middle comes first: one end stays, and the pair that stays is reported.
+        let middle_first = check(&[1, 0, 2], &chain, Rule::Mutual, &[]);
+        assert_eq!(for_survivors(&middle_first), [Some(1), None, None]);
+        assert_eq!(middle_first.kept_pairs, [(1, 2)]);
+        // What the other rule does then.
+        assert_eq!(for_survivors(&check(&[1, 0, 2], &chain, Rule::Direct, &[])), [Some(1), None, Some(1)]);
+        assert_eq!(for_survivors(&check(&[0, 1, 2], &chain, Rule::Direct, &[])), [None, Some(0), None]);
+    }
+
+    #[test]
+    fn a_pair_that_is_not_allowed_removes_nothing_and_is_reported() {
+        let resolution = check(&[0, 1, 2], &[(0, 1), (1, 2), (0, 2)], Rule::Direct, &[(0, 1)]);
+        assert_eq!(for_survivors(&resolution), [None, None, Some(0)]);
+        assert_eq!(resolution.conflicts, [(0, 1)]);
+        let all = check(&[0, 1], &[(0, 1)], Rule::Mutual, &[(0, 1)]);
+        assert_eq!((all.n_removed, all.largest_cluster, all.clusters), (0, 1, vec![0, 1]));
+    }
+
+    #[test]
+    fn the_key_decides_who_survives_and_the_position_breaks_ties() {
+        let edges = [(0, 1), (0, 2), (1, 2)];
+        assert_eq!(for_survivors(&check(&[5, 5, 1], &edges, Rule::Mutual, &[])), [Some(2), Some(2), None]);
+        assert_eq!(for_survivors(&check(&[5, 5, 9], &edges, Rule::Mutual, &[])), [None, Some(0), Some(0)]);
+        assert_eq!(check(&[5, 5, 1], &edges, Rule::Mutual, &[]).clusters, [2, 2, 2]);
+        assert_eq!(check(&[1; 4], &[(0, 1)], Rule::Direct, &[]).share_removed(), 0.25);
+        assert_eq!(check(&[], &[], Rule::Direct, &[]).share_removed(), 0.0);
+    }
+
+    #[test]
+    fn pairs_must_name_two_records() {
+        for wrong in [(0, 2), (1, 1)] {
+            assert!(matches!(
+                resolve(&[0, 1], &pairs(&[wrong]), Rule::Direct, |_, _| true),
+                Err(ClusterError::NoSuchPair { .. })
+            ));
+        }
+    }
+
+    const N: u32 = 14;
+
+    proptest! {
+        #[test]
+        fn every_removal_has_its_reason_and_order_does_not_matter(
+            (edges, order) in (prop::collection::vec((0..N, 0..N), 0..40), Just((0..N).collect::<Vec<_>>()).prop_shuffle()),
+            forbidden in prop::collection::vec((0..N, 0..N), 0..20),
+            rule in prop::sample::select(vec![Rule::Direct, Rule::Mutual]),
+        ) {
+            let edges: Vec<_> = edges.into_iter().filter(|(a, b)| a < b).collect();
+            let keys: Vec<u32> = (0..N).map(|i| i * 7 % N + i / 2).collect();
+            let resolution = check(&keys, &edges, rule, &forbidden);
+            let allowed = |a: u32, b: u32| {
+                let edge = (a.min(b), a.max(b));
+                edges.contains(&edge) && !forbidden.contains(&edge)
+            };
+            let survivors = for_survivors(&resolution);
+            let rank = |i: u32| (keys[i as usize], i);
+            for a in 0..N {
+                if let Some(survivor) = survivors[a as usize] {
+                    prop_assert!(allowed(a, survivor) && rank(survivor) < rank(a));
+                    prop_assert_eq!(survivors[survivor as usize], None);
+                }
+                for b in a + 1..N {
+                    let both_kept = survivors[a as usize].is_none() && survivors[b as usize].is_none();
+                    prop_assert_eq!(resolution.kept_pairs.contains(&(a, b)), both_kept && allowed(a, b));
+                    let same = survivors[a as usize].is_some() && survivors[a as usize] == survivors[b as usize];
+                    prop_assert!(rule == Rule::Direct || !same || allowed(a, b));
+                    let conflict = edges.contains(&(a, b)) && forbidden.contains(&(a, b));
+                    prop_assert_eq!(resolution.conflicts.contains(&(a, b)), conflict);
+                }
+                let head = resolution.clusters[a as usize];
+                prop_assert_eq!(survivors[head as usize], None);
+                prop_assert!(rank(head) <= rank(a));
+            }
+            prop_assert!(rule == Rule::Mutual || resolution.kept_pairs.is_empty());
+
+            // The same records, keys made unique, in another order.
+            let unique: Vec<(u32, u32)> = (0..N).map(rank).collect();
+            let place = |i: u32| order[i as usize];
+            let mut shuffled = vec![(0, 0); N as usize];
+            (0..N).for_each(|i| shuffled[place(i) as usize] = unique[i as usize]);
+            let moved: Vec<_> = edges.iter().rev().map(|(a, b)| (place(*a), place(*b))).collect();
+            let again = resolve(&shuffled, &pairs(&moved), rule, |a, b| {
+                let back = |p: u32| (0..N).find(|i| place(*i) == p).unwrap();
+                allowed(back(a), back(b))
+            }).unwrap();
+            let again = for_survivors(&again);
+            for i in 0..N {
+                prop_assert_eq!(again[place(i) as usize], survivors[i as usize].map(place));
+            }
+        }
+    }
+}

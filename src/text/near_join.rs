@@ -90,7 +90,9 @@ pub fn near_pairs_within(
     let groups = Groups::of_equal_sets(sets, threads)?;
     let (profiles, sketches) = describe(&groups, threshold, threads);
     let index = Index::build(&profiles, &groups, threshold)?;
-    let join = Join { groups: &groups, profiles: &profiles, sketches: &sketches, index: &index, threshold };
+    let folds: Vec<u64> = sketches.iter().map(fold).collect();
+    let join =
+        Join { groups: &groups, profiles: &profiles, sketches: &sketches, folds: &folds, index: &index, threshold };
     if limits.visits < u64::MAX {
         let visits = join.count_visits(threads);
         if visits > limits.visits {
@@ -170,6 +172,14 @@ impl<'a> Groups<'a> {
         self.members.get(*start as usize..*end as usize).unwrap_or_default()
     }
 
+    /// How many shingles of a set of `size` its least partner may lack. The partner has a size that occurs: where all
+    /// sizes are near each other, as in texts of one template, fewer may be missing.
+    fn spare(&self, size: u32, threshold: Threshold) -> u32 {
+        let least = threshold.least_partner(size);
+        let least = self.sizes.get(self.sizes.partition_point(|other| *other < least)).copied().unwrap_or(size);
+        size - threshold.least_intersection(size, least.min(size)).min(size)
+    }
+
     /// Position of the first group of more than `size` shingles.
     fn end_of_size(&self, size: u32) -> usize {
         self.sizes.partition_point(|other| *other <= size)
@@ -180,23 +190,28 @@ fn digest(hashes: &[u64]) -> u64 {
     hashes.iter().fold(0, |state: u64, hash| (state.rotate_left(5) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// The first shingles of a set in the global order, without those that no other set has.
+/// What a set is looked up by: every set that may match it from the left or right in size has one of these keys as well.
 #[derive(Clone, Default)]
 struct Profile {
-    looked_up: Box<[PrefixShingle]>,
+    lookups: Box<[Lookup]>,
 }
 
 #[derive(Clone, Copy)]
-struct PrefixShingle {
-    /// The top half of the hash. Shingles that share it share a list: they add candidates and lose none.
+struct Lookup {
+    /// Of the first common shingle or classes. Others that share the key add candidates and lose none.
     key: u32,
-    /// Place in the set by the global order, from 0.
-    place: u32,
+    /// How many shingles of this set the partner lacks if those are the first.
+    missed: u32,
 }
 
 const SKETCH_WORDS: usize = 8;
 /// Bit i is the parity of the number of shingles whose hash ends in i.
 type Sketch = [u64; SKETCH_WORDS];
+
+/// The sketch of 64 bits.
+fn fold(sketch: &Sketch) -> u64 {
+    sketch.iter().fold(0, |fold, word| fold ^ word)
+}
 
 /// Two sets differ in at least this many shingles.
 fn least_difference(a: &Sketch, b: &Sketch) -> u32 {
@@ -216,45 +231,134 @@ fn sketch_of(hashes: &[u64]) -> Sketch {
 
 fn describe(groups: &Groups, threshold: Threshold, threads: usize) -> (Vec<Profile>, Vec<Sketch>) {
     let counts = Counts::of(&groups.sets, threads);
-    let mut profiles = vec![Profile::default(); groups.len()];
+    let mut profiles = Vec::new();
     let mut sketches = vec![[0; SKETCH_WORDS]; groups.len()];
-    let blocks = profiles.chunks_mut(BLOCK).zip(sketches.chunks_mut(BLOCK)).zip(groups.sets.chunks(BLOCK));
-    share_out(threads, blocks, |((profiles, sketches), sets)| {
-        let mut ranked = Vec::new();
-        let mut looked_up = Vec::new();
-        for ((profile, sketch), set) in profiles.iter_mut().zip(sketches).zip(sets) {
-            let size = set.len() as u32;
-            let prefix = size - threshold.least_partner(size) + 1;
-            // Shingles of this set only come first in the order and are not needed. Where they fill the prefix, as in
-            // most texts, nothing can match; otherwise the rest of the prefix is looked for among the others.
-            let mut alone = 0;
-            ranked.clear();
-            for hash in *set {
-                match counts.get(*hash) {
-                    0 | 1 => alone += 1,
-                    count => ranked.push((count, *hash)),
-                }
-                if alone == prefix {
+    // As many lookups as the prefixes of all sets have shingles at 0.85. Without chains there are no more at any threshold.
+    let budget = groups.sets.iter().map(|set| set.len() as u64).sum::<u64>() / 6;
+    for longest in [16, 8, 4, 2, 1] {
+        let budget = if longest == 1 { u64::MAX } else { budget };
+        let used = AtomicU64::new(0);
+        profiles = vec![Profile::default(); groups.len()];
+        let blocks = profiles.chunks_mut(BLOCK).zip(sketches.chunks_mut(BLOCK)).zip(groups.sets.chunks(BLOCK));
+        share_out(threads, blocks, |((profiles, sketches), sets)| {
+            let mut chains = Chains { n_sets: groups.len() as f64, longest, budget, used: &used, found: Vec::new() };
+            let mut ranked = Vec::new();
+            for ((profile, sketch), set) in profiles.iter_mut().zip(sketches).zip(sets) {
+                if used.load(Ordering::Relaxed) > budget {
                     break;
                 }
+                chains.found.clear();
+                chains.of_set(set, groups.spare(set.len() as u32, threshold), &counts, &mut ranked);
+                if !chains.found.is_empty() {
+                    profile.lookups = chains.found.as_slice().into();
+                    *sketch = sketch_of(set);
+                }
             }
-            if alone == prefix {
-                continue;
-            }
-            *sketch = sketch_of(set);
-            let wanted = (prefix - alone) as usize;
-            if (1..ranked.len()).contains(&wanted) {
-                ranked.select_nth_unstable(wanted - 1);
-            }
-            ranked.truncate(wanted);
-            ranked.sort_unstable();
-            looked_up.clear();
-            let shared = (alone..).zip(&ranked);
-            looked_up.extend(shared.map(|(place, (_, hash))| PrefixShingle { key: (hash >> 32) as u32, place }));
-            profile.looked_up = looked_up.as_slice().into();
+        });
+        if used.into_inner() <= budget {
+            break;
         }
-    });
+    }
     (profiles, sketches)
+}
+
+/// A shingle, or all frequent shingles that are in the same sets: a *class*. Texts of one template have few classes.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Class {
+    /// Sets that have it.
+    count: u32,
+    id: u64,
+    /// Shingles of the set at hand that belong to it.
+    weight: u32,
+}
+
+/// A class of at least this many sets is not looked up by itself.
+const FREQUENT: u32 = u8::MAX as u32;
+
+/// Expected sets at which a chain of several classes is long enough.
+const SHORT: f64 = 32.0;
+
+/// Finds what to look a set up by.
+///
+/// Let a set have its classes in the global order, and let c be the first that a partner has too. All shingles of
+/// classes before c are missing from the partner, so few classes can be c: that is the prefix filter. Where c is
+/// frequent its list would be long, and the same is said of the next common class, and so on until the chain is
+/// expected to be in few sets: partners agree on the whole chain. A class that two sets share need not mean a common
+/// shingle, only the reverse, so it does not matter whether classes are told apart perfectly.
+struct Chains<'a> {
+    n_sets: f64,
+    /// Classes in a chain at most.
+    longest: u32,
+    /// Lookups of all sets together; once exceeded, what is found is of no use.
+    budget: u64,
+    used: &'a AtomicU64,
+    found: Vec<Lookup>,
+}
+
+/// The end of a set, as the class that follows all others.
+const END: u64 = 0;
+
+impl Chains<'_> {
+    /// `spare` is how many shingles of the set a partner may lack.
+    fn of_set(&mut self, set: &[u64], spare: u32, counts: &Counts, ranked: &mut Vec<(u32, u64)>) {
+        // Shingles of this set only come first in the order. Where they fill the prefix, as in most texts, nothing can
+        // match.
+        let mut alone = 0;
+        ranked.clear();
+        for hash in set {
+            match counts.get(*hash) {
+                (0 | 1, _) => alone += 1,
+                shared => ranked.push(shared),
+            }
+            if alone > spare {
+                return;
+            }
+        }
+        let prefix = (spare - alone) as usize;
+        if prefix + 1 < ranked.len() {
+            let (_, last, _) = ranked.select_nth_unstable(prefix);
+            if last.0 < FREQUENT {
+                ranked.truncate(prefix + 1);
+            }
+        }
+        ranked.sort_unstable();
+        let same = |a: &(u32, u64), b: &(u32, u64)| a == b;
+        let classes = ranked.chunk_by(same).filter_map(|class| {
+            class.first().map(|(count, id)| Class { count: *count, id: *id, weight: class.len() as u32 })
+        });
+        let classes: Vec<Class> = classes.collect();
+        self.extend(&classes, alone, spare, 0, None);
+        self.used.fetch_add(self.found.len() as u64, Ordering::Relaxed);
+    }
+
+    /// All ways to go on with a chain that `missed` shingles so far, out of the classes after its last.
+    fn extend(&mut self, classes: &[Class], mut missed: u32, spare: u32, length: u32, chain: Option<(u64, f64)>) {
+        for (i, class) in classes.iter().enumerate() {
+            let count = f64::from(class.count);
+            let (key, expected, enough) = match chain {
+                None => (class.id, count, f64::from(FREQUENT)),
+                Some((key, expected)) => (link(key, class.id), expected * count / self.n_sets, SHORT),
+            };
+            if expected < enough || length + 1 == self.longest {
+                self.found.push(Lookup { key: (key >> 32) as u32, missed });
+            } else {
+                let rest = classes.get(i + 1..).unwrap_or_default();
+                self.extend(rest, missed, spare, length + 1, Some((key, expected)));
+            }
+            missed += class.weight;
+            if missed > spare || self.found.len() as u64 > self.budget {
+                return;
+            }
+        }
+        if let Some((key, _)) = chain {
+            self.found.push(Lookup { key: (link(key, END) >> 32) as u32, missed });
+        }
+    }
+}
+
+fn link(key: u64, id: u64) -> u64 {
+    let mixed = (key.rotate_left(29) ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
 /// In how many sets a shingle is, or more where shingles share a slot. One byte a slot, so that the table of a small
@@ -262,7 +366,8 @@ fn describe(groups: &Groups, threshold: Threshold, threads: usize) -> (Vec<Profi
 struct Counts {
     slots: Vec<u8>,
     shift: u32,
-    frequent: Vec<u32>,
+    /// The count, and the sum of a number drawn for each set: equal for shingles of the same sets.
+    frequent: Vec<(u32, u64)>,
 }
 
 impl Counts {
@@ -287,36 +392,54 @@ impl Counts {
         });
         let mut counts = Self { slots, shift, frequent: Vec::new() };
         if counts.slots.contains(&u8::MAX) {
-            let mut frequent = vec![0_u32; (total / 64).next_power_of_two()];
-            for hash in sets.iter().copied().flatten().filter(|hash| counts.slot(**hash) == u8::MAX) {
-                let slot = Self::frequent_slot(*hash, frequent.len());
-                if let Some(count) = frequent.get_mut(slot) {
-                    *count = count.saturating_add(1);
-                }
-            }
-            counts.frequent = frequent;
+            counts.frequent = counts.count_frequent(sets, (total / 64).next_power_of_two().max(1024), threads);
         }
         counts
     }
 
-    fn get(&self, hash: u64) -> u32 {
+    fn count_frequent(&self, sets: &[&[u64]], n_slots: usize, threads: usize) -> Vec<(u32, u64)> {
+        let all = Mutex::new(vec![(0_u32, 0_u64); n_slots]);
+        let part = sets.len().div_ceil(threads).max(1);
+        share_out(threads, sets.chunks(part).enumerate(), |(i, sets)| {
+            let mut slots = vec![(0_u32, 0_u64); n_slots];
+            for (set, hashes) in (i * part..).zip(sets) {
+                let drawn = link(1, set as u64);
+                for hash in hashes.iter().filter(|hash| self.slot(**hash) == u8::MAX) {
+                    if let Some((count, sum)) = slots.get_mut(frequent_slot(*hash, n_slots)) {
+                        *count = count.saturating_add(1);
+                        *sum = sum.wrapping_add(drawn);
+                    }
+                }
+            }
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            for ((all_count, all_sum), (count, sum)) in all.iter_mut().zip(slots) {
+                *all_count = all_count.saturating_add(count);
+                *all_sum = all_sum.wrapping_add(sum);
+            }
+        });
+        all.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The count, and what tells the shingle or its class from others of that count.
+    fn get(&self, hash: u64) -> (u32, u64) {
         match self.slot(hash) {
             u8::MAX => {
-                let count = self.frequent.get(Self::frequent_slot(hash, self.frequent.len())).copied();
-                count.unwrap_or(0).max(u8::MAX.into())
+                let (count, sum) =
+                    self.frequent.get(frequent_slot(hash, self.frequent.len())).copied().unwrap_or_default();
+                if count < FREQUENT { (count, hash) } else { (count, sum) }
             }
-            count => count.into(),
+            count => (count.into(), hash),
         }
     }
 
     fn slot(&self, hash: u64) -> u8 {
         self.slots.get((hash >> self.shift) as usize).copied().unwrap_or(0)
     }
+}
 
-    /// By the lowest bits; `n_slots` is a power of two.
-    fn frequent_slot(hash: u64, n_slots: usize) -> usize {
-        hash as usize & n_slots.saturating_sub(1)
-    }
+/// By the lowest bits; `n_slots` is a power of two.
+fn frequent_slot(hash: u64, n_slots: usize) -> usize {
+    hash as usize & n_slots.saturating_sub(1)
 }
 
 #[derive(Clone, Copy, Default)]
@@ -336,20 +459,20 @@ struct Index {
 
 impl Index {
     fn build(profiles: &[Profile], groups: &Groups, threshold: Threshold) -> Result<Self, JoinError> {
-        // A set is indexed for partners of its size or more: those need more common shingles, so fewer places suffice.
-        let indexed = || {
-            (0_u32..).zip(profiles).zip(&groups.sizes).flat_map(|((group, profile), size)| {
-                let places = size - threshold.least_intersection(*size, *size);
-                let indexed = profile.looked_up.iter().take_while(move |shingle| shingle.place <= places);
-                indexed.map(move |shingle| (group, *size, *shingle))
-            })
+        // A set is indexed for partners of its size or more: those need more common shingles, so fewer may be missing.
+        let lists = |group: usize| {
+            let lookups = profiles.get(group).map(|profile| &*profile.lookups).unwrap_or_default();
+            let size = groups.sizes.get(group).copied().unwrap_or(0);
+            let spare = size - threshold.least_intersection(size, size);
+            lookups.iter().filter(move |lookup| lookup.missed <= spare).map(move |lookup| (size, *lookup))
         };
-        let n_entries = u32::try_from(indexed().count()).map_err(|_| JoinError::TooLarge)?;
+        let n_entries: usize = (0..groups.len()).map(|group| lists(group).count()).sum();
+        let n_entries = u32::try_from(n_entries).map_err(|_| JoinError::TooLarge)?;
         let bits = (n_entries.max(1).ilog2() + 1).min(28);
         let shift = 32 - bits;
         let mut starts = vec![0_u32; (1 << bits) + 1];
-        for (_, _, shingle) in indexed() {
-            if let Some(count) = starts.get_mut((shingle.key >> shift) as usize) {
+        for (_, lookup) in (0..groups.len()).flat_map(lists) {
+            if let Some(count) = starts.get_mut((lookup.key >> shift) as usize) {
                 *count += 1;
             }
         }
@@ -360,13 +483,12 @@ impl Index {
             *start = end;
         }
         let mut index = Self { entries: vec![Entry::default(); n_entries as usize], starts, shift };
-        for (group, (profile, size)) in profiles.iter().zip(&groups.sizes).enumerate().rev() {
-            let places = size - threshold.least_intersection(*size, *size);
-            for shingle in profile.looked_up.iter().take_while(|shingle| shingle.place <= places) {
-                let Some(start) = index.starts.get_mut((shingle.key >> shift) as usize) else { continue };
+        for group in (0..groups.len()).rev() {
+            for (size, lookup) in lists(group) {
+                let Some(start) = index.starts.get_mut((lookup.key >> shift) as usize) else { continue };
                 *start -= 1;
                 if let Some(entry) = index.entries.get_mut(*start as usize) {
-                    let greatest_partner = threshold.greatest_partner(*size, size - shingle.place);
+                    let greatest_partner = threshold.greatest_partner(size, size - lookup.missed);
                     *entry = Entry { group: group as u32, greatest_partner };
                 }
             }
@@ -385,6 +507,7 @@ struct Join<'a> {
     groups: &'a Groups<'a>,
     profiles: &'a [Profile],
     sketches: &'a [Sketch],
+    folds: &'a [u64],
     index: &'a Index,
     threshold: Threshold,
 }
@@ -395,11 +518,11 @@ impl Join<'_> {
         let size = self.groups.sizes.get(group).copied().unwrap_or(0);
         let least = self.threshold.least_partner(size);
         let first = self.groups.sizes.partition_point(|other| *other < least) as u32;
-        let looked_up = self.profiles.get(group).map(|profile| &*profile.looked_up).unwrap_or_default();
-        looked_up.iter().map(move |shingle| {
-            let greatest = self.threshold.greatest_partner(size, size - shingle.place);
+        let lookups = self.profiles.get(group).map(|profile| &*profile.lookups).unwrap_or_default();
+        lookups.iter().map(move |lookup| {
+            let greatest = self.threshold.greatest_partner(size, size - lookup.missed);
             let end = if greatest >= size { group } else { self.groups.end_of_size(greatest) } as u32;
-            let list = self.index.list(shingle.key);
+            let list = self.index.list(lookup.key);
             let start = list.partition_point(|entry| entry.group < first);
             let end = list.partition_point(|entry| entry.group < end);
             list.get(start..end).unwrap_or_default()
@@ -466,21 +589,33 @@ impl Join<'_> {
             });
             store(n * (n - 1) / 2, &mut within);
         }
+        let fold = fold(sketch);
+        let (mut last_size, mut most_different) = (0, 0);
         for list in self.lists(group) {
             for entry in list {
                 if entry.greatest_partner < size || !seen.insert(entry.group) {
                     continue;
                 }
                 let other = entry.group as usize;
-                let (Some(other_set), Some(other_sketch)) = (self.groups.sets.get(other), self.sketches.get(other))
+                let (Some(other_size), Some(other_fold)) =
+                    (self.groups.sizes.get(other).copied(), self.folds.get(other))
                 else {
                     continue;
                 };
-                let other_size = other_set.len() as u32;
-                let least = self.threshold.least_intersection(size, other_size);
-                if least > other_size || least_difference(sketch, other_sketch) > size + other_size - 2 * least {
+                if other_size != last_size {
+                    last_size = other_size;
+                    let least = self.threshold.least_intersection(size, other_size).min(other_size);
+                    most_different = size + other_size - 2 * least;
+                }
+                if (fold ^ other_fold).count_ones() > most_different {
                     continue;
                 }
+                let Some(other_sketch) = self.sketches.get(other) else { continue };
+                if least_difference(sketch, other_sketch) > most_different {
+                    continue;
+                }
+                let least = self.threshold.least_intersection(size, other_size);
+                let Some(other_set) = self.groups.sets.get(other) else { continue };
                 let Some(intersection) = intersection_of_at_least(set, other_set, least as usize) else { continue };
                 let intersection = intersection as u32;
                 let union = size + other_size - intersection;
@@ -548,4 +683,174 @@ fn share_out<T>(threads: usize, parts: impl Iterator<Item = T> + Send, work: imp
         }
         run();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::shingles::DEFAULT_SHINGLE_WORDS;
+
+    fn threshold(value: f64) -> Threshold {
+        Threshold::from_decimal(value).unwrap()
+    }
+
+    /// A hash as spread as those of real shingles.
+    fn spread(number: u64) -> u64 {
+        link(number.wrapping_mul(0xd134_2543_de82_ef95), 7)
+    }
+
+    fn set_of(numbers: impl IntoIterator<Item = u64>) -> ShingleSet {
+        ShingleSet::from_hashes(numbers.into_iter().map(spread).collect())
+    }
+
+    fn positions(pairs: &[Pair]) -> Vec<(u32, u32)> {
+        pairs.iter().map(|pair| (pair.a, pair.b)).collect()
+    }
+
+    /// Equal to the definition, with one thread and with several.
+    fn check(sets: &[ShingleSet], threshold: Threshold) -> Vec<Pair> {
+        let expected = brute_force_pairs(sets, threshold);
+        for threads in [0, 1, 3] {
+            assert_eq!(near_pairs(sets, threshold, threads).unwrap(), expected, "{threads} threads");
+        }
+        expected
+    }
+
+    /// Texts of `n_slots` variable words of `n_values` values each, every 7 words apart, in fixed words.
+    fn templated(n_texts: u64, n_slots: u64, n_values: u64) -> Vec<ShingleSet> {
+        let text = |i: u64| {
+            let slot = |at: u64| format!("w{at} x{at} y{at} value{} z{at} v{at} u{at}", spread(i * 64 + at) % n_values);
+            (0..n_slots).map(slot).collect::<Vec<_>>().join(" ")
+        };
+        (0..n_texts).map(|i| ShingleSet::from_text(&text(i), DEFAULT_SHINGLE_WORDS)).collect()
+    }
+
+    #[test]
+    fn dup_01_every_pair_is_decided_by_its_exact_similarity() {
+        // Numbers stand for shingles. Similarities: a, c 59/102 = 0.578; b, c 61/100; a, b 90/100.
+        let a = set_of(0..95);
+        let b = set_of((5..95).chain(100..105));
+        let c = set_of((34..93).chain(100..102).chain(200..205));
+        let sets = [a, b, c];
+        let of = |x: usize, y: usize| jaccard(&sets[x], &sets[y]);
+        assert_eq!([of(0, 1), of(1, 2), of(0, 2)], [(90, 100), (61, 100), (59, 102)]);
+        assert_eq!(positions(&check(&sets, threshold(0.6))), [(0, 1), (1, 2)]);
+        assert_eq!(positions(&check(&sets, threshold(0.578))), [(0, 1), (0, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn dup_02_there_are_no_bands_to_set_wrongly_and_one_means_equal() {
+        let sets = [set_of(0..20), set_of(0..21), set_of(0..20), set_of([]), set_of([]), set_of([5]), set_of([5])];
+        assert_eq!(positions(&check(&sets, threshold(1.0))), [(0, 2), (5, 6)]);
+        // The chance of a hit at the threshold is 1, however near to it the pair: 17/20 at 0.85, 16/19 below.
+        let at_threshold = [set_of(0..20), set_of(0..17), set_of(1..17)];
+        assert_eq!(positions(&check(&at_threshold, threshold(0.85))), [(0, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn dup_04_texts_of_one_template_are_not_near_duplicates() {
+        let findings =
+            ["fever", "cough", "rash", "headache", "nausea", "fatigue", "dizziness", "chest pain", "chills", "cramps"];
+        let sets: Vec<ShingleSet> = (0..1_000)
+            .map(|i| {
+                let (age, x, y) = (18 + i / 100 % 10, findings[i / 10 % 10], findings[i % 10]);
+                let text = format!("a {age} year old person reports {x} and {y}-{}", i % 7);
+                ShingleSet::from_text(&text, DEFAULT_SHINGLE_WORDS)
+            })
+            .collect();
+        assert_eq!(check(&sets, threshold(0.85)), []);
+    }
+
+    #[test]
+    fn long_templates_are_decided_exactly_by_chains_of_classes() {
+        // Frequent shingles (more than 255 texts): chains of two and more classes. One slot in 9 may differ.
+        for (n_slots, n_values, value) in
+            [(9, 2, 0.8), (12, 2, 0.85), (9, 3, 0.7), (12, 4, 0.5), (5, 2, 1.0), (1, 1, 0.5)]
+        {
+            let sets = templated(1_500, n_slots, n_values);
+            let pairs = check(&sets, threshold(value));
+            assert!(!pairs.is_empty(), "{n_slots} slots");
+        }
+    }
+
+    #[test]
+    fn empty_input_and_empty_sets_match_nothing() {
+        assert_eq!(check(&[], threshold(0.5)), []);
+        assert_eq!(check(&[set_of([]), set_of([])], threshold(0.01)), []);
+    }
+
+    #[test]
+    fn limits_stop_the_same_way_for_every_number_of_threads() {
+        let sets: Vec<ShingleSet> = (0..1_200).map(|i| set_of(0..40 + i % 3)).collect();
+        let n_pairs = near_pairs(&sets, threshold(0.85), 1).unwrap().len() as u64;
+        assert_eq!(n_pairs, 1_200 * 1_199 / 2);
+        for threads in [1, 4] {
+            let with =
+                |limits| near_pairs_within(&sets, threshold(0.85), threads, limits).map(|pairs| pairs.len() as u64);
+            assert_eq!(with(Limits { pairs: n_pairs, ..Limits::NONE }), Ok(n_pairs));
+            let limit = n_pairs - 1;
+            assert_eq!(with(Limits { pairs: limit, ..Limits::NONE }), Err(JoinError::TooManyPairs { limit }));
+        }
+        let sets = templated(600, 8, 2);
+        let with =
+            |visits, threads| near_pairs_within(&sets, threshold(0.8), threads, Limits { visits, ..Limits::NONE });
+        let Err(JoinError::TooManyVisits { visits, limit: 1 }) = with(1, 1) else { panic!("no visits") };
+        assert_eq!(with(1, 3), Err(JoinError::TooManyVisits { visits, limit: 1 }));
+        assert!(with(visits, 2).is_ok());
+    }
+
+    /// Sets made by a few edits of a few bases, from a small universe: similarities of all kinds, many at the edge.
+    fn edited_sets() -> impl Strategy<Value = Vec<ShingleSet>> {
+        let base = prop::collection::vec(0..90_u64, 0..40);
+        let edits = prop::collection::vec((0..40_usize, 0..120_u64), 0..7);
+        (prop::collection::vec(base, 1..5), prop::collection::vec((0..5_usize, edits), 0..70)).prop_map(
+            |(bases, copies)| {
+                let copy = |(base, edits): (usize, Vec<(usize, u64)>)| {
+                    let mut numbers = bases[base % bases.len()].clone();
+                    for (at, number) in edits {
+                        match numbers.get_mut(at) {
+                            Some(old) if number < 110 => *old = number,
+                            Some(_) => drop(numbers.remove(at)),
+                            None => numbers.push(number),
+                        }
+                    }
+                    set_of(numbers)
+                };
+                copies.into_iter().map(copy).collect()
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+        #[test]
+        fn all_pairs_and_no_other_are_found(sets in edited_sets(), permille in 500..=1000_u32) {
+            check(&sets, Threshold::from_permille(permille).unwrap());
+        }
+
+        #[test]
+        fn badly_spread_hashes_are_only_slow(
+            sets in prop::collection::vec(prop::collection::vec(0..30_u64, 0..20), 0..40),
+            permille in 1..=1000_u32,
+        ) {
+            let sets: Vec<_> = sets.into_iter().map(ShingleSet::from_hashes).collect();
+            check(&sets, Threshold::from_permille(permille).unwrap());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+        #[test]
+        fn templates_of_any_shape_are_exact(
+            n_slots in 1..12_u64, n_values in 1..5_u64, extra in edited_sets(), permille in 500..=1000_u32,
+        ) {
+            let mut sets = templated(700, n_slots, n_values);
+            sets.extend(extra);
+            check(&sets, Threshold::from_permille(permille).unwrap());
+        }
+    }
 }

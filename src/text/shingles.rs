@@ -223,12 +223,12 @@ mod tests {
     fn the_hash_never_changes() {
         let text = "a 45-year-old woman has had a sore throat for three days";
         assert_eq!(ShingleSet::from_text("", DEFAULT_SHINGLE_WORDS).hashes(), [0_u64; 0]);
-        assert_eq!(ShingleSet::from_text(text, words(10)).hashes(), [PIN_A, PIN_B],);
+        assert_eq!(ShingleSet::from_text(text, words(10)).hashes(), [0x30e3_be64_4c34_f10d, 0xa570_8e32_be14_ca11],);
     }
 
     #[test]
     fn every_bit_of_the_hash_is_even() {
-        let text: String = (0..20_004).map(|i| format!("word{} ", i % 5_000 * 7 + i)).collect();
+        let text: String = (0..20_004).map(|i| format!("word{} ", i * 7)).collect();
         let set = ShingleSet::from_text(&text, DEFAULT_SHINGLE_WORDS);
         assert_eq!(set.len(), 20_000);
         for bit in 0..64 {

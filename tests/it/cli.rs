@@ -457,7 +457,7 @@ fn sources_are_listed_and_checked() {
     assert!(line("medqa/test.jsonl").ends_with("known as sample_of_the_tests"), "{check}");
     assert!(line("medqa/test.jsonl").contains(test.as_str()), "{check}");
     assert!(line("medqa/phrases").ends_with("not a file that sources/ knows"), "{check}");
-    assert!(check.contains("not read, since no pattern matches or they are no files: notes.txt"), "{check}");
+    assert!(check.contains("not read, since no pattern matches: notes.txt"), "{check}");
     let check = check_json(&scratch, 0, &["sources", "check", "medqa"]);
     assert_eq!(check["not_read"], serde_json::json!(["notes.txt"]));
     assert_eq!(check["files"][0]["known_as"], Value::Null);

@@ -1,0 +1,345 @@
+//! `casemill review`: what needs a person's decision goes out as JSON Lines or CSV, and decisions come back as a resource
+//! of the pipeline, so that importing them runs only what depends on them again.
+
+use crate::engine::Session;
+use crate::engine::stream::{Upstream, record_ids};
+use crate::error::{input, usage};
+use crate::record::decision::{Agreement, Choice, ReviewDecision, agreement, effective, parse_decisions};
+use crate::record::ledger::{LedgerRow, ReviewRow};
+use crate::record::question::AnsweredQuestion;
+use crate::record::{Hash, RecordId, Row, from_batch};
+use crate::source::csv::{BorderScanner, check_header, fields, open_quote};
+use crate::stage::PortKind;
+use crate::store::{fs, parquet, shard};
+use anyhow::Context;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The stage that reads decisions, and its resource.
+const STAGE: &str = "apply_decisions";
+const RESOURCE: &str = "decisions";
+
+/// One question for a reviewer. `decision`, `reviewer` and `comment` are to be filled in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReviewItem {
+    pub record_id: RecordId,
+    /// `undecided`: a node asks for a decision. `sample_kept`, `sample_dropped`: drawn to check the rules.
+    pub why: String,
+    /// What the node that asks found, or why the rules dropped it.
+    pub detail: String,
+    /// Records that it conflicts with.
+    pub related: String,
+    pub stem: String,
+    /// `A. …` a line each.
+    pub options: String,
+    pub answer: String,
+    /// `file:line`
+    pub place: String,
+    /// keep, drop or unsure
+    pub decision: String,
+    pub reviewer: String,
+    pub comment: String,
+}
+
+pub struct ExportOptions {
+    /// Records of each kind that are drawn from the decided ones.
+    pub sample: usize,
+    /// Draws another sample.
+    pub seed: u64,
+}
+
+/// What reviewers see: every undecided record that is still in the stream, and a sample of the kept and of those that
+/// the filter before dropped. Sorted by id; a sample stays the same when records are added.
+pub fn export(session: &Session, options: &ExportOptions) -> anyhow::Result<Vec<ReviewItem>> {
+    let plans = session.plan()?;
+    let upstream = Upstream { session, plans: &plans };
+    let gate = gate(session)?;
+    let filter = session.node(gate)?.stream_inputs().next().context("the node that applies decisions reads another")?;
+    if plans.get(filter).is_none_or(|plan| plan.manifest.is_none()) {
+        let name = &session.node(filter)?.name;
+        return Err(usage(format!(
+            "node {name} is not built: run casemill build {} --to {name} first",
+            session.graph.pipeline
+        )));
+    }
+    let mut kept = BTreeSet::new();
+    for index in 0..upstream.n_input_shards(gate)? {
+        kept.extend(
+            record_ids(&upstream.read_input(gate, index, Some(&["record_id"]))?)?.iter().map(|id| RecordId::parse(id)),
+        );
+    }
+    let mut wanted: BTreeMap<RecordId, (String, Vec<String>, BTreeSet<RecordId>)> = BTreeMap::new();
+    for index in 0..session.graph.nodes.len() {
+        let node = session.node(index)?;
+        for port in
+            node.stage.outputs.iter().filter(|port| port.kind == PortKind::Side && port.row.name == ReviewRow::NAME)
+        {
+            if plans.get(index).is_none_or(|plan| plan.manifest.is_none()) {
+                continue;
+            }
+            upstream.for_each_side(index, port.name, |batch| {
+                for row in from_batch::<ReviewRow>(&batch)?.into_iter().filter(|row| kept.contains(&row.record_id)) {
+                    let entry = wanted
+                        .entry(row.record_id)
+                        .or_insert_with(|| ("undecided".to_owned(), Vec::new(), BTreeSet::new()));
+                    entry.1.push(format!("{}: {}: {}", node.name, row.reason, row.detail));
+                    entry.2.extend(row.related);
+                }
+                Ok(())
+            })?;
+        }
+    }
+    let dropped = exits_of(session, &upstream, filter)?;
+    let decided = kept.iter().filter(|id| !wanted.contains_key(*id)).map(|id| (id.clone(), String::new())).collect();
+    for (kind, candidates) in [("sample_kept", decided), ("sample_dropped", dropped)] {
+        for (id, detail) in draw(candidates, options) {
+            wanted.insert(id, (kind.to_owned(), vec![detail], BTreeSet::new()));
+        }
+    }
+    let mut items = Vec::with_capacity(wanted.len());
+    for index in 0..upstream.n_input_shards(filter)? {
+        for record in from_batch::<AnsweredQuestion>(&upstream.read_input(filter, index, None)?)? {
+            if let Some((why, details, related)) = wanted.remove(&record.record_id) {
+                items.push(item(record, why, &details, &related));
+            }
+        }
+    }
+    items.sort_by(|one, other| one.record_id.cmp(&other.record_id));
+    Ok(items)
+}
+
+fn item(record: AnsweredQuestion, why: String, details: &[String], related: &BTreeSet<RecordId>) -> ReviewItem {
+    let options: Vec<String> = record.options.iter().map(|option| format!("{}. {}", option.key, option.text)).collect();
+    ReviewItem {
+        place: format!("{}:{}", record.provenance.file, record.provenance.line),
+        record_id: record.record_id,
+        why,
+        detail: details.join("\n"),
+        related: related.iter().map(RecordId::as_str).collect::<Vec<_>>().join(" "),
+        stem: record.stem,
+        options: options.join("\n"),
+        answer: record.answer_text,
+        decision: String::new(),
+        reviewer: String::new(),
+        comment: String::new(),
+    }
+}
+
+/// The node that applies decisions.
+fn gate(session: &Session) -> anyhow::Result<usize> {
+    session.graph.nodes.iter().position(|node| node.stage.name == STAGE).ok_or_else(|| {
+        usage(format!(
+            "pipeline {} has no node of stage {STAGE}, so decisions would change nothing",
+            session.graph.pipeline
+        ))
+    })
+}
+
+/// Records that a node dropped, with the reason and what decided.
+fn exits_of(session: &Session, upstream: &Upstream<'_>, node: usize) -> anyhow::Result<Vec<(RecordId, String)>> {
+    let mut exits = Vec::new();
+    let Some(folder) = upstream.plans.get(node).and_then(|plan| plan.build_dir.as_deref()) else { return Ok(exits) };
+    for folder in shard::shard_dirs(folder)? {
+        let path = folder.join(shard::LEDGER);
+        if path.is_file() {
+            let rows = from_batch::<LedgerRow>(&parquet::read(&path)?)?;
+            let name = &session.node(node)?.name;
+            exits
+                .extend(rows.into_iter().map(|row| (row.record_id, format!("{name}: {}: {}", row.reason, row.detail))));
+        }
+    }
+    Ok(exits)
+}
+
+/// The `sample` candidates whose hash with the seed is least.
+fn draw(candidates: Vec<(RecordId, String)>, options: &ExportOptions) -> Vec<(RecordId, String)> {
+    let mut ranked: Vec<(Hash, (RecordId, String))> = candidates
+        .into_iter()
+        .map(|candidate| (Hash::of(format!("{} {}", options.seed, candidate.0).as_bytes()), candidate))
+        .collect();
+    ranked.sort();
+    ranked.into_iter().take(options.sample).map(|(_, candidate)| candidate).collect()
+}
+
+/// Items as CSV, for spreadsheets. Text that a spreadsheet would run as a formula gets an apostrophe before it.
+pub fn to_csv(items: &[ReviewItem]) -> anyhow::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS)?;
+    for item in items {
+        let row = [
+            item.record_id.as_str(),
+            &item.why,
+            &item.detail,
+            &item.related,
+            &item.stem,
+            &item.options,
+            &item.answer,
+            &item.place,
+            &item.decision,
+            &item.reviewer,
+            &item.comment,
+        ];
+        writer.write_record(row.map(no_formula))?;
+    }
+    Ok(writer.into_inner()?)
+}
+
+const COLUMNS: [&str; 11] =
+    ["record_id", "why", "detail", "related", "stem", "options", "answer", "place", "decision", "reviewer", "comment"];
+
+fn no_formula(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
+}
+
+/// What an import changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ImportSummary {
+    pub file: PathBuf,
+    /// Rows with a decision in the files given.
+    pub n_read: u64,
+    /// Of these, decisions that were not in the file before.
+    pub n_new: u64,
+    pub n_records: u64,
+    pub n_disputed: u64,
+    /// Records that the filter dropped and every reviewer would keep: the rules should change.
+    pub n_dropped_but_wanted: u64,
+    pub agreement: Vec<Agreement>,
+}
+
+/// Adds the decisions of files to the resource of the pipeline. Nothing is written when any file has a fault.
+pub fn import(session: &Session, files: &[PathBuf]) -> anyhow::Result<ImportSummary> {
+    let gate = gate(session)?;
+    let node = session.node(gate)?;
+    let resource = node.resources.get(RESOURCE).context("the node that applies decisions has its resource")?;
+    let target = session.project.pipelines_dir().join(resource);
+    let mut decisions =
+        parse_decisions(&fs::read_text(&target)?).map_err(|error| usage(format!("{resource}: {error}")))?;
+    let known = known_ids(session, gate)?;
+    let (mut n_read, before) = (0, decisions.len());
+    for file in files {
+        for decision in read_decisions(file, &known)? {
+            n_read += 1;
+            if !decisions.contains(&decision) {
+                decisions.push(decision);
+            }
+        }
+    }
+    let choices = effective(&decisions);
+    let plans = session.plan()?;
+    let upstream = Upstream { session, plans: &plans };
+    let filter = node.stream_inputs().next().context("the node that applies decisions reads another")?;
+    let dropped: BTreeSet<RecordId> = exits_of(session, &upstream, filter)?.into_iter().map(|(id, _)| id).collect();
+    let all =
+        |id: &RecordId, wanted: Choice| choices.get(id).is_some_and(|by| by.values().all(|choice| *choice == wanted));
+    let n_disputed = choices.keys().filter(|id| !all(id, Choice::Keep) && !all(id, Choice::Drop)).count() as u64;
+    let summary = ImportSummary {
+        file: target.clone(),
+        n_read,
+        n_new: (decisions.len() - before) as u64,
+        n_records: choices.len() as u64,
+        n_disputed,
+        n_dropped_but_wanted: dropped.iter().filter(|id| all(id, Choice::Keep)).count() as u64,
+        agreement: agreement(&choices),
+    };
+    if summary.n_new > 0 {
+        // By record, then reviewer; what a reviewer said first stays first.
+        decisions.sort_by(|one, other| (&one.record_id, &one.reviewer).cmp(&(&other.record_id, &other.reviewer)));
+        let mut text = Vec::new();
+        for decision in &decisions {
+            serde_json::to_writer(&mut text, decision)?;
+            text.push(b'\n');
+        }
+        fs::write_atomic(&target, &text)?;
+    }
+    Ok(summary)
+}
+
+/// Ids that can be decided on: what reaches the filter before the gate.
+fn known_ids(session: &Session, gate: usize) -> anyhow::Result<BTreeSet<RecordId>> {
+    let plans = session.plan()?;
+    let upstream = Upstream { session, plans: &plans };
+    let filter = session.node(gate)?.stream_inputs().next().context("the node that applies decisions reads another")?;
+    let mut known = BTreeSet::new();
+    for index in 0..upstream.n_input_shards(filter)? {
+        known.extend(
+            record_ids(&upstream.read_input(filter, index, Some(&["record_id"]))?)?
+                .iter()
+                .map(|id| RecordId::parse(id)),
+        );
+    }
+    Ok(known)
+}
+
+/// Rows with a decision; rows without one are not decided yet.
+fn read_decisions(path: &Path, known: &BTreeSet<RecordId>) -> anyhow::Result<Vec<ReviewDecision>> {
+    let name = path.display().to_string();
+    let bytes = fs::read_limited(path, fs::MANIFEST_LIMIT).map_err(|error| input(format!("{error:#}")))?;
+    let rows = if name.ends_with(".csv") { csv_rows(&name, &bytes)? } else { json_rows(&name, &bytes)? };
+    let mut decisions = Vec::new();
+    for (line, row) in rows {
+        let text = |field: &str| row.get(field).map(|text| text.trim()).unwrap_or_default();
+        if text("decision").is_empty() {
+            continue;
+        }
+        let wrong = |message: String| input(format!("{name}:{line}: {message}"));
+        let decision = Choice::parse(text("decision"))
+            .ok_or_else(|| wrong(format!("decision: `{}` is not one of keep, drop, unsure", text("decision"))))?;
+        if text("reviewer").is_empty() {
+            return Err(wrong("reviewer: is missing; write a name or a code".to_owned()));
+        }
+        let record_id = RecordId::parse(text("record_id"));
+        if !known.contains(&record_id) {
+            return Err(wrong(format!("record_id: `{record_id}` is no record that can be decided on in this build")));
+        }
+        let comment = Some(text("comment").to_owned()).filter(|comment| !comment.is_empty());
+        decisions.push(ReviewDecision { record_id, reviewer: text("reviewer").to_owned(), decision, comment });
+    }
+    Ok(decisions)
+}
+
+type Rows = Vec<(u64, BTreeMap<String, String>)>;
+
+fn json_rows(name: &str, bytes: &[u8]) -> anyhow::Result<Rows> {
+    let text = std::str::from_utf8(bytes).map_err(|_| input(format!("{name} is not UTF-8 text")))?;
+    let mut rows = Vec::new();
+    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
+        let object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(text).map_err(|error| input(format!("{name}:{line}: {error}")))?;
+        let fields = object.into_iter().filter_map(|(field, value)| Some((field, value.as_str()?.to_owned())));
+        rows.push((line, fields.collect()));
+    }
+    Ok(rows)
+}
+
+fn csv_rows(name: &str, bytes: &[u8]) -> anyhow::Result<Rows> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut scanner = BorderScanner::default();
+    let mut records = Vec::new();
+    let mut start = 0;
+    for (position, byte) in bytes.iter().enumerate() {
+        if let Some(line) = scanner.push(*byte) {
+            records.push((line, bytes.get(start..=position).unwrap_or_default()));
+            start = position + 1;
+        }
+    }
+    if let Some(line) = scanner.open_quote() {
+        return Err(open_quote(name, line));
+    }
+    records.push((scanner.record_line(), bytes.get(start..).unwrap_or_default()));
+    let mut records = records.into_iter().filter(|(_, record)| !record.trim_ascii().is_empty());
+    let (line, first) = records.next().ok_or_else(|| input(format!("{name} is empty")))?;
+    let read =
+        |line: u64, record: &[u8]| fields(record).map_err(|fault| input(format!("{name}:{line}: {}", fault.detail)));
+    let header = check_header(name, line, read(line, first)?)?;
+    let mut rows = Vec::new();
+    for (line, record) in records {
+        let row = read(line, record)?;
+        if row.len() != header.len() {
+            return Err(input(format!("{name}:{line}: {} fields where the header has {}", row.len(), header.len())));
+        }
+        let fields = header.iter().cloned().zip(row).filter_map(|(field, value)| Some((field, value?)));
+        rows.push((line, fields.collect()));
+    }
+    Ok(rows)
+}
