@@ -10,7 +10,7 @@ pub const STAGE: StageDef = StageDef {
     name: "filter_vignette",
     summary: "Keeps questions that describe a patient and ask for the diagnosis, from the text alone; the rules are a resource",
     shape: Shape::Filter,
-    revision: 1,
+    revision: 2,
     inputs: &[Port::records::<AnsweredQuestion>("records")],
     outputs: &[Port::records::<AnsweredQuestion>("records"), Port::side::<ReviewRow>("review")],
     resources: &[ResourceDecl { name: "rules", summary: "ordered rules that decide, as TOML" }],

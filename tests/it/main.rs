@@ -5,6 +5,7 @@ mod cli;
 mod crash;
 mod determinism;
 mod golden;
+mod questions;
 mod readers;
 mod release;
 mod shapes;

@@ -44,6 +44,21 @@ impl Scratch {
         Self { folder, environment: BTreeMap::new() }
     }
 
+    /// The pipelines as they are shipped; no raw files.
+    pub fn shipped_without_raw() -> Self {
+        let scratch = Self::empty();
+        std::fs::copy(repository().join("pipelines/medrounds.toml"), scratch.path("pipelines/medrounds.toml"))
+            .expect("the shipped pipeline");
+        scratch
+    }
+
+    /// The pipelines as they are shipped, and all of `data/sample`.
+    pub fn shipped() -> Self {
+        let scratch = Self::shipped_without_raw();
+        copy_dir(&repository().join("data/sample"), &scratch.path("raw"));
+        scratch
+    }
+
     /// The raw files of `data/sample`.
     pub fn with_sample() -> Self {
         let scratch = Self::empty();
