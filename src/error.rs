@@ -1,6 +1,9 @@
 //! Exit codes and the errors that decide them.
 
+use std::cell::Cell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 /// What the process returns (SPEC section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,4 +62,30 @@ pub fn code_of(error: &anyhow::Error) -> Code {
         }
     }
     Code::Internal
+}
+
+/// Runs work that may panic, such as a library on a damaged file, and makes an error of the panic. `quiet` keeps the
+/// panic's own message off standard error: for bytes that may be anything. A panic of our own code stays loud.
+pub fn catch_panic<T>(quiet: bool, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                loud(panic);
+            }
+        }));
+    });
+    let before = QUIET.replace(quiet || QUIET.get());
+    let result = catch_unwind(AssertUnwindSafe(work));
+    QUIET.set(before);
+    result.unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+        Err(anyhow::anyhow!("panicked: {text}"))
+    })
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
 }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 /// The stage that reads decisions, and its resource.
 const STAGE: &str = "apply_decisions";
 const RESOURCE: &str = "decisions";
+const FILTER: &str = "filter_vignette";
 
 /// One question for a reviewer. `decision`, `reviewer` and `comment` are to be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -55,7 +56,7 @@ pub fn export(session: &Session, options: &ExportOptions) -> anyhow::Result<Vec<
     let plans = session.plan()?;
     let upstream = Upstream { session, plans: &plans };
     let gate = gate(session)?;
-    let filter = session.node(gate)?.stream_inputs().next().context("the node that applies decisions reads another")?;
+    let filter = rules(session, gate)?;
     if plans.get(filter).is_none_or(|plan| plan.manifest.is_none()) {
         let name = &session.node(filter)?.name;
         return Err(usage(format!(
@@ -133,6 +134,18 @@ fn gate(session: &Session) -> anyhow::Result<usize> {
             "pipeline {} has no node of stage {STAGE}, so decisions would change nothing",
             session.graph.pipeline
         ))
+    })
+}
+
+/// The node whose rules reviewers check: the nearest vignette filter above the gate.
+fn rules(session: &Session, gate: usize) -> anyhow::Result<usize> {
+    let above = session.graph.ancestors(gate);
+    let filter = above
+        .into_iter()
+        .rev()
+        .find(|index| session.graph.nodes.get(*index).is_some_and(|node| node.stage.name == FILTER));
+    filter.ok_or_else(|| {
+        usage(format!("pipeline {} has no node of stage {FILTER} for reviewers to check", session.graph.pipeline))
     })
 }
 
@@ -228,7 +241,7 @@ pub fn import(session: &Session, files: &[PathBuf]) -> anyhow::Result<ImportSumm
     let choices = effective(&decisions);
     let plans = session.plan()?;
     let upstream = Upstream { session, plans: &plans };
-    let filter = node.stream_inputs().next().context("the node that applies decisions reads another")?;
+    let filter = rules(session, gate)?;
     let dropped: BTreeSet<RecordId> = exits_of(session, &upstream, filter)?.into_iter().map(|(id, _)| id).collect();
     let all =
         |id: &RecordId, wanted: Choice| choices.get(id).is_some_and(|by| by.values().all(|choice| *choice == wanted));
@@ -259,7 +272,7 @@ pub fn import(session: &Session, files: &[PathBuf]) -> anyhow::Result<ImportSumm
 fn known_ids(session: &Session, gate: usize) -> anyhow::Result<BTreeSet<RecordId>> {
     let plans = session.plan()?;
     let upstream = Upstream { session, plans: &plans };
-    let filter = session.node(gate)?.stream_inputs().next().context("the node that applies decisions reads another")?;
+    let filter = rules(session, gate)?;
     let mut known = BTreeSet::new();
     for index in 0..upstream.n_input_shards(filter)? {
         known.extend(

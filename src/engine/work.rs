@@ -15,7 +15,6 @@ use crate::store::{fs, raw, read_json};
 use anyhow::{Context, ensure};
 use arrow::array::RecordBatch;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Who runs a shard.
@@ -219,11 +218,9 @@ impl<'a> NodeWork<'a> {
 
 /// A panic of a stage is an error of its node, not the end of the process.
 pub(super) fn catch_panic<T>(stage: &StageDef, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message");
-        Err(anyhow::anyhow!("stage {} panicked: {text}", stage.name))
-    })
+    // As the one message of a stage that panics: an error of ours comes through as it is.
+    crate::error::catch_panic(false, || Ok(work()))
+        .unwrap_or_else(|panic| Err(anyhow::anyhow!("stage {} {panic}", stage.name)))
 }
 
 impl Session {

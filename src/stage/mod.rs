@@ -4,6 +4,7 @@ pub mod contract;
 pub mod erased;
 
 pub mod apply_decisions;
+pub mod check_leakage;
 pub mod dedup_exact;
 pub mod dedup_near;
 pub mod extract_slots;
@@ -21,6 +22,7 @@ pub use erased::{AnyStage, Extras, ModelService, ShardOutput, Stream};
 /// Every stage, by name.
 pub const STAGES: &[StageDef] = &[
     apply_decisions::STAGE,
+    check_leakage::STAGE,
     dedup_exact::STAGE,
     dedup_near::STAGE,
     extract_slots::STAGE,

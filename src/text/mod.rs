@@ -2,6 +2,7 @@
 
 pub mod clusters;
 pub mod differences;
+pub mod leakage;
 pub mod near_join;
 pub mod normalize;
 pub mod sentences;
