@@ -370,7 +370,7 @@ fn run_build(global: &Global, arguments: BuildArguments) -> anyhow::Result<Code>
     let options = BuildOptions { jobs, to: arguments.to, only: arguments.only, force: arguments.force, interrupted };
     let summary = session.build(&options, &mut Sinks(sinks))?;
     if global.json {
-        print(global, &plan_document(&session, &session.plan()?), String::new)?;
+        print(global, &plan_document(&session, &session.plan()?)?, String::new)?;
     }
     if summary.n_quarantined > 0 {
         eprintln!(
@@ -382,7 +382,7 @@ fn run_build(global: &Global, arguments: BuildArguments) -> anyhow::Result<Code>
     Ok(Code::Done)
 }
 
-fn plan_document(session: &Session, plans: &[NodePlan]) -> Value {
+fn plan_document(session: &Session, plans: &[NodePlan]) -> anyhow::Result<Value> {
     let nodes: Vec<Value> = session
         .graph
         .nodes
@@ -401,14 +401,16 @@ fn plan_document(session: &Session, plans: &[NodePlan]) -> Value {
             })
         })
         .collect();
-    json!({"pipeline": session.graph.pipeline, "nodes": nodes})
+    let overlaps = session.overlaps(plans)?;
+    Ok(json!({"pipeline": session.graph.pipeline, "nodes": nodes, "overlaps": overlaps}))
 }
 
 fn run_plan(global: &Global, arguments: PlanArguments) -> anyhow::Result<Code> {
     let session = global.session(&arguments.pipeline, arguments.session)?;
     let plans = session.plan()?;
     let width = session.graph.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0);
-    print(global, &plan_document(&session, &plans), || {
+    let document = if global.json { plan_document(&session, &plans)? } else { Value::Null };
+    print(global, &document, || {
         let mut text = String::new();
         for (node, plan) in session.graph.nodes.iter().zip(&plans) {
             let kept = plan

@@ -59,6 +59,8 @@ pub enum Event {
         n_shards: u32,
         bytes: u64,
     },
+    /// Records of one file were removed as copies of records of another.
+    Overlap(super::overlap::Overlap),
     NodeFailed {
         node: String,
         error: String,

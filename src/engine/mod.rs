@@ -4,6 +4,7 @@ mod decide;
 pub mod events;
 pub mod explain;
 mod finish;
+pub mod overlap;
 pub mod plan;
 pub mod run;
 pub mod session;

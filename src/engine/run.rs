@@ -113,6 +113,11 @@ impl Session {
             plans.push(plan);
         }
         lock(&self.hashes).save()?;
+        if summary.n_run > 0 {
+            for overlap in self.overlaps(&plans)? {
+                events.take(&Event::Overlap(overlap));
+            }
+        }
         events.take(&Event::BuildFinished {
             n_run: summary.n_run,
             n_fresh: summary.n_fresh,

@@ -71,6 +71,8 @@ pub struct DuplicateRow {
     pub record_id: RecordId,
     /// The record that was removed.
     pub removed_id: RecordId,
+    /// `file:line` of the record that stays.
+    pub kept_at: String,
     /// `file:line` of the removed record.
     pub removed_from: String,
     /// Jaccard similarity of the shingles; 1 for exact duplicates.

@@ -52,6 +52,16 @@ pub fn line(event: &Event) -> Option<String> {
             }
             text + &format!("; {n_shards} shards, {} bytes", grouped(*bytes))
         }
+        Event::Overlap(overlap) if overlap.kept_file == overlap.removed_file => {
+            format!("{}: {} copies within {}", overlap.node, grouped(overlap.n_removed), overlap.kept_file)
+        }
+        Event::Overlap(overlap) => format!(
+            "{}: {} records of {} are in {} too",
+            overlap.node,
+            grouped(overlap.n_removed),
+            overlap.removed_file,
+            overlap.kept_file
+        ),
         Event::NodeFailed { node, error } => format!("{node}: failed: {error}"),
         Event::BuildFinished { n_run, n_fresh, n_quarantined } => {
             let quarantine = if *n_quarantined > 0 {

@@ -15,7 +15,7 @@ pub const STAGE: StageDef = StageDef {
     name: "dedup_exact",
     summary: "Keeps the first of equal questions (normalised stem + option set); equal questions with another answer all stay and go to review",
     shape: Shape::Table,
-    revision: 1,
+    revision: 2,
     inputs: &[Port::records::<AnsweredQuestion>("records")],
     outputs: &[
         Port::records::<AnsweredQuestion>("records"),
@@ -125,6 +125,7 @@ fn decide_group(group: &[Candidate<'_>], sides: &mut SideEmitter, decisions: &mu
                     DuplicateRow {
                         record_id: RecordId::parse(survivor.id),
                         removed_id: record_id.clone(),
+                        kept_at: format!("{}:{}", survivor.file, survivor.line),
                         removed_from: format!("{}:{}", candidate.file, candidate.line),
                         similarity: 1.0,
                     },
@@ -186,7 +187,7 @@ mod tests {
                 dropped t:3 exact_duplicate: equal to t:1 (t/f:1)
                 keep t:4
                 keep t:5
-                duplicates t:1 {"record_id":"t:1","removed_from":"t/f:3","removed_id":"t:3","similarity":1.0}
+                duplicates t:1 {"kept_at":"t/f:1","record_id":"t:1","removed_from":"t/f:3","removed_id":"t:3","similarity":1.0}
                 review t:1 {"detail":"3 equal questions have 2 different answers","reason":"gold_conflict","record_id":"t:1","related":["t:2"]}
                 review t:2 {"detail":"3 equal questions have 2 different answers","reason":"gold_conflict","record_id":"t:2","related":["t:1"]}
             "#]],
@@ -204,7 +205,7 @@ mod tests {
             expect![[r#"
                 dropped t:1 exact_duplicate: equal to t:2 (t/f:2)
                 keep t:2
-                duplicates t:2 {"record_id":"t:2","removed_from":"t/f:1","removed_id":"t:1","similarity":1.0}
+                duplicates t:2 {"kept_at":"t/f:2","record_id":"t:2","removed_from":"t/f:1","removed_id":"t:1","similarity":1.0}
             "#]],
         );
     }

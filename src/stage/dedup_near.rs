@@ -22,7 +22,7 @@ pub const STAGE: StageDef = StageDef {
     name: "dedup_near",
     summary: "Keeps one of nearly equal questions (word shingles, exact Jaccard); pairs that differ in a number, side, negation, sex or answer all stay and go to review",
     shape: Shape::Table,
-    revision: 1,
+    revision: 2,
     inputs: &[Port::records::<AnsweredQuestion>("records")],
     outputs: &[
         Port::records::<AnsweredQuestion>("records"),
@@ -163,6 +163,7 @@ impl TableStage for DedupNear {
                         DuplicateRow {
                             record_id: RecordId::parse(&other.id),
                             removed_id: RecordId::parse(&candidate.id),
+                            kept_at: other.place.clone(),
                             removed_from: candidate.place.clone(),
                             similarity: jaccard,
                         },
@@ -377,7 +378,7 @@ mod tests {
                 keep t:5
                 keep t:6
                 keep t:7
-                duplicates t:1 {"record_id":"t:1","removed_from":"t/f:2","removed_id":"t:2","similarity":0.8666666666666667}
+                duplicates t:1 {"kept_at":"t/f:1","record_id":"t:1","removed_from":"t/f:2","removed_id":"t:2","similarity":0.8666666666666667}
                 review t:1 {"detail":"nearly equal questions have different answers (Jaccard 0.867)","reason":"gold_conflict","record_id":"t:1","related":["t:6"]}
                 review t:1 {"detail":"nearly equal questions differ in laterality; nearly equal questions differ in negation; nearly equal questions differ in numbers (Jaccard 0.944)","reason":"near_conflict","record_id":"t:1","related":["t:3","t:4","t:5"]}
                 review t:2 {"detail":"nearly equal questions have different answers (Jaccard 0.867)","reason":"gold_conflict","record_id":"t:2","related":["t:6"]}

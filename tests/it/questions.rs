@@ -53,6 +53,29 @@ fn the_sample_does_what_its_readme_says() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(n_checked, 100, "every line of the samples is in the README");
+
+    // Overlap between files and sources is reported.
+    let document = scratch.json(&["plan", "medrounds"]);
+    let overlaps: Vec<String> = document["overlaps"]
+        .as_array()
+        .expect("overlaps")
+        .iter()
+        .map(|overlap| {
+            let text = |field: &str| overlap[field].as_str().unwrap_or_default().to_owned();
+            format!("{} {} < {} {}", text("node"), text("kept_file"), text("removed_file"), overlap["n_removed"])
+        })
+        .collect();
+    assert_eq!(
+        overlaps,
+        [
+            "dedup_exact medmcqa/dev.json < medmcqa/dev.json 1",
+            "dedup_exact medqa/test.jsonl < medqa/test.jsonl 2",
+            "dedup_exact nejm/questions.jsonl < nejm/questions.jsonl 1",
+            "dedup_near medmcqa/dev.json < medmcqa/dev.json 2",
+            "dedup_near medqa/test.jsonl < medmcqa/dev.json 1",
+            "dedup_near nejm/questions.csv < nejm/questions.jsonl 1",
+        ]
+    );
 }
 
 /// Release rows of MedMCQA, 1-based.
