@@ -41,6 +41,11 @@ fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
     Ok(AnyStage::table(DedupExact { settings: arguments.settings()? }))
 }
 
+/// Place of a source in the order of trust, from 0; those that are not in it share the last.
+pub(super) fn source_rank(priority: &[String], source: &str) -> u32 {
+    (0u32..).zip(priority).find(|(_, name)| *name == source).map_or(u32::MAX, |(rank, _)| rank)
+}
+
 struct DedupExact {
     settings: DedupSettings,
 }
@@ -75,11 +80,10 @@ impl TableStage for DedupExact {
 
     fn columns(&self, record: &AnsweredQuestion) -> anyhow::Result<Identity> {
         let options: BTreeSet<String> = record.options.iter().map(|option| for_matching(&option.text)).collect();
-        let rank = self.settings.source_priority.iter().position(|source| *source == record.provenance.source);
         Ok(Identity {
             identity: Hash::of_json(&(for_matching(&record.stem), options))?.to_string(),
             gold: Hash::of(for_matching(&record.ground_truth_diagnosis).as_bytes()).short().to_owned(),
-            source_rank: u32::try_from(rank.unwrap_or(self.settings.source_priority.len()))?,
+            source_rank: source_rank(&self.settings.source_priority, &record.provenance.source),
         })
     }
 

@@ -2,6 +2,7 @@
 //! similarity of at least the threshold; a pair that differs in a number, a side, a negation, the patient's sex or the
 //! answer removes nothing and goes to review.
 
+use super::dedup_exact::source_rank;
 use super::*;
 use crate::record::ledger::{DuplicateRow, ReviewRow};
 use crate::record::question::AnsweredQuestion;
@@ -116,11 +117,10 @@ impl TableStage for DedupNear {
     type Columns = NearColumns;
 
     fn columns(&self, record: &AnsweredQuestion) -> anyhow::Result<NearColumns> {
-        let rank = self.settings.source_priority.iter().position(|source| *source == record.provenance.source);
         Ok(NearColumns {
             text: for_matching(&record.stem),
             gold: Hash::of(for_matching(&record.ground_truth_diagnosis).as_bytes()).short().to_owned(),
-            source_rank: u32::try_from(rank.unwrap_or(self.settings.source_priority.len()))?,
+            source_rank: source_rank(&self.settings.source_priority, &record.provenance.source),
         })
     }
 
