@@ -11,6 +11,7 @@ pub mod record;
 pub mod release;
 pub mod report;
 pub mod review;
+pub mod slots;
 pub mod source;
 pub mod stage;
 pub mod store;

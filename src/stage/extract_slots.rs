@@ -1,9 +1,9 @@
 //! `extract_slots`: phrases of the vignette, copied into the 24-slot record (MedRoundsQA, 3.1, E.1).
 
-use super::slot_rules::{SlotLexicon, extract};
 use super::*;
 use crate::record::question::AnsweredQuestion;
 use crate::record::slots::{Grounding, Slot, SlotRecord, SlotValue, Span};
+use crate::slots::extract::{SlotLexicon, extract};
 use crate::text::sentences::split_lead_in;
 use anyhow::Context;
 use std::ops::Range;

@@ -11,7 +11,7 @@ pub mod extract_slots;
 pub mod filter_vignette;
 pub mod ingest_questions;
 pub mod normalize_answer;
-pub mod slot_rules;
+
 #[cfg(test)]
 pub mod testing;
 pub mod vignette_rules;

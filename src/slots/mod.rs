@@ -1,0 +1,3 @@
+//! The 24-slot clinical record: how its values are found, judged and written alike.
+
+pub mod extract;
