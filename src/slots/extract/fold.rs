@@ -1,6 +1,9 @@
 //! A lower-case ASCII copy of a text, one byte for each character.
 
+use super::terms::Token;
+use regex::Regex;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// A lower-case ASCII copy of a text, one byte for each character.
 pub(super) struct Folded {
@@ -23,17 +26,6 @@ impl Folded {
         }
         offsets.push(original.len());
         Self { text, offsets: Some(offsets) }
-    }
-
-    pub(super) fn original_range(&self, range: &Range<usize>) -> Range<usize> {
-        match &self.offsets {
-            None => range.clone(),
-            Some(offsets) => {
-                let end = offsets.last().copied().unwrap_or_default();
-                let at = |index: usize| offsets.get(index).copied().unwrap_or(end);
-                at(range.start)..at(range.end)
-            }
-        }
     }
 
     pub(super) fn fold_range(&self, range: &Range<usize>) -> Range<usize> {
@@ -84,4 +76,46 @@ pub(super) fn fold(character: char) -> char {
         _ if character.is_alphanumeric() => '_',
         _ => '~',
     }
+}
+
+/// A copy of a text in which tags and character references are white space of the same length in bytes; none if it has
+/// none of them.
+pub(super) fn without_markup(text: &str) -> Option<String> {
+    if !text.contains(['<', '&']) {
+        return None;
+    }
+    let mut plain: Option<String> = None;
+    for found in MARKUP.find_iter(text) {
+        let copy = plain.get_or_insert_with(|| text.to_owned());
+        copy.replace_range(found.range(), &" ".repeat(found.len()));
+    }
+    plain
+}
+
+/// Tags of HTML by name, so that "p < 0.05" is none, and character references.
+static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
+    // A fixed pattern, compiled by a test.
+    Regex::new(r"(?i)</?(?:a|b|br|div|em|font|h[1-6]|i|img|li|ol|p|span|strong|sub|sup|table|tbody|td|th|tr|u|ul)(?:\s[^<>]{0,200})?/?>|&(?:[a-z]{2,8}|#[0-9]{1,6}|#x[0-9a-f]{1,5});")
+        .expect("the pattern is fixed")
+});
+
+/// The commonest words of English prose.
+const COMMON: [&str; 28] = [
+    "the", "of", "and", "a", "an", "to", "in", "is", "with", "for", "was", "on", "has", "he", "she", "his", "her",
+    "at", "by", "from", "had", "are", "or", "that", "no", "not", "which", "this",
+];
+
+/// Whether at least every twelfth word is one of the commonest in English. Texts of fewer than twelve words pass.
+pub(super) fn is_english(text: &str, tokens: &[Token]) -> bool {
+    let words = tokens.iter().filter_map(|token| text.get(token.start..token.end));
+    let mut n_words = 0_usize;
+    let mut n_common = 0_usize;
+    for word in words {
+        if word.bytes().any(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        n_words += 1;
+        n_common += usize::from(COMMON.contains(&word));
+    }
+    n_words < 12 || n_common * 12 >= n_words
 }

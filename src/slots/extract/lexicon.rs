@@ -1,5 +1,6 @@
 //! The word lists of the rule extractor (`pipelines/lexicon/slots.toml`) and their compiled patterns.
 
+use super::grammar::Roles;
 use super::patient::{Sex, Word};
 use regex::Regex;
 use serde::Deserialize;
@@ -46,14 +47,17 @@ sections! {
         male_kin, female_kin, other_kin, patients, professionals, phrase_ends, bring_verbs, birth_words,
     }
     ComplaintWords "complaint" {
-        arrivals, openers, before_duration, anywhere, onset, after_event, reported, onset_sentences, prefixes,
-        borders, connectors, trailers, not_complaints, negations, relatives, bound_words,
+        arrivals, openers, before_duration, anywhere, not_complaints, negations, bound_words,
     }
-    TimeWords "time" { openers, qualifiers, vague_numbers, points, links, carriers }
+    TimeWords "time" { openers, qualifiers, vague_numbers, points }
     FindingWords "findings" { words, history, plans }
     ExaminationWords "examination" { cues, openings, subjects, states }
     LaboratoryWords "laboratory" { cues, suffixes, units }
     VitalSignWords "vital_signs" { cues, states }
+    GrammarWords "grammar" {
+        verbs, auxiliaries, adverbs, told_adverbs, pronouns, subordinators, telling, having, closed, places,
+        directions, qualities, complaint_nouns, present_treatment,
+    }
 }
 
 #[derive(Deserialize)]
@@ -69,6 +73,7 @@ struct LexiconFile {
     examination: ExaminationWords,
     laboratory: LaboratoryWords,
     vital_signs: VitalSignWords,
+    grammar: GrammarWords,
 }
 
 fn check_terms(key: &'static str, terms: &[String]) -> Result<(), LexiconError> {
@@ -109,23 +114,10 @@ pub struct SlotLexicon {
     pub(super) openers: Regex,
     pub(super) before_duration: Regex,
     pub(super) anywhere: Regex,
-    pub(super) onset: Regex,
-    pub(super) after_event: Regex,
-    pub(super) reported: Regex,
-    pub(super) onset_sentences: Regex,
-    pub(super) prefixes: Regex,
-    pub(super) borders: Regex,
-    pub(super) connectors: Regex,
-    pub(super) trailers: Regex,
-    pub(super) trailing_time: Regex,
     pub(super) not_complaints: Regex,
-    pub(super) relatives: Regex,
     pub(super) bound_before: Regex,
     pub(super) negated_before: Regex,
-    pub(super) bare_time: Regex,
     pub(super) times: Regex,
-    pub(super) time_links: Regex,
-    pub(super) time_carriers: Regex,
     pub(super) finding_words: Regex,
     pub(super) history: Regex,
     pub(super) plans: Regex,
@@ -137,6 +129,7 @@ pub struct SlotLexicon {
     pub(super) measured: Regex,
     pub(super) vital_signs: Regex,
     pub(super) states: Regex,
+    pub(super) roles: HashMap<String, Roles>,
 }
 
 impl SlotLexicon {
@@ -159,6 +152,7 @@ impl SlotLexicon {
         file.examination.check()?;
         file.laboratory.check()?;
         file.vital_signs.check()?;
+        file.grammar.check()?;
         let LexiconFile { sex, age, person, complaint, time, findings, examination, laboratory, vital_signs, .. } =
             &file;
 
@@ -205,16 +199,40 @@ impl SlotLexicon {
         // "for the past 3 weeks", "over the last hour", "for weeks"
         let qualified = format!(r"(?:(?:{}) ){{1,3}}", any(&[&time.qualifiers]));
         let amount = format!(r"(?:{qualified}(?:{time_number}[ -])?|{time_number}[ -]){qualifier}{unit}");
-        let span =
-            format!(r"(?:{}) (?:the )?(?:{amount}|(?:{})s)\b(?: ago\b)?", any(&[&time.openers]), any(&[&age.units]));
+        let span = format!(
+            r"(?:{}) (?:the )?(?:{amount}|(?:{})s)\b(?:'? duration\b| ago\b)?",
+            any(&[&time.openers]),
+            any(&[&age.units])
+        );
         // "2-day history"
         let history =
             format!(r"{qualifier}{time_number}[ -]{{1,2}}{unit}'?[ -]{{1,2}}(?:history|duration|course|period)\b");
         // "3 days ago", "4 days of", "3 days' duration"
         let distance = format!(
-            r"{qualifier}{time_number}[ -]{unit}(?: (?:ago|of|duration|earlier|prior)\b|'(?:s)? (?:of|duration)\b)"
+            r"{qualifier}{time_number}[ -]{unit}(?: (?:ago|of|duration|earlier|prior|back)\b|'(?:s)? (?:of|duration)\b)"
         );
-        let times = format!(r"\b(?:{span}|{history}|{distance}|(?:{})\b)", any(&[&time.points]));
+        // "twice", "up to 60 times a day", "about a week later", "during the spells"
+        let count = format!(
+            r"(?:up to )?(?:twice|(?:{time_number}|{spelled}) times)(?: (?:a|per|each|every) (?:{})| daily)?\b",
+            any(&[&age.units])
+        );
+        let later = format!(
+            r"(?:about |approximately |within |over the next )?(?:{time_number}[ -]{unit}|the next {unit}) (?:later|earlier)\b"
+        );
+        let next = format!(
+            r"(?:over|during|in) the (?:next|following|previous|past|last) (?:few |several |{number} )?{unit}\b"
+        );
+        let part = r"(?:early )?(?:in|by|until|every|each|most|this) (?:the )?(?:early )?(?:morning|evening|afternoon|night|noon)s?\b|at (?:night|bedtime)\b|during (?:the|these|those) (?:spells|episodes|attacks|bouts)\b|between (?:the )?(?:spells|episodes|attacks|bouts)\b";
+        let episodes = format!(r"(?:(?:{spelled}|{figures}) )?{number}[ -]{unit}[ -]episodes\b");
+        // "2 episodes", "several similar episodes"
+        let episodes =
+            format!(r"(?:{episodes}|(?:{time_number}|{spelled}) (?:similar |previous |prior |such )?episodes\b)");
+        let every = format!(r"every (?:{time_number}[ -])?{unit}\b");
+        let lasted = format!(r"(?:last(?:s|ed|ing)?|takes) (?:for )?(?:{qualifier})?(?:{time_number}[ -]){unit}\b");
+        let times = format!(
+            r"\b(?:{lasted}|{episodes}|{next}|{later}|{span}|{history}|{distance}|{count}|{every}|{part}|(?:{})\b)",
+            any(&[&time.points])
+        );
         // "aged 45 years", "in her late 60s"
         let aged = format!(
             r"(?:aged?|in (?:his|her|their)(?: early| mid-?| middle| late)?) ?[0-9]{{1,3}}(?:'?s)?(?: {unit})?"
@@ -262,49 +280,16 @@ impl SlotLexicon {
             openers: list("complaint.openers", &complaint.openers)?,
             before_duration: list("complaint.before_duration", &complaint.before_duration)?,
             anywhere: list("complaint.anywhere", &complaint.anywhere)?,
-            onset: list("complaint.onset", &complaint.onset)?,
-            after_event: list("complaint.after_event", &complaint.after_event)?,
-            reported: compile(
-                "complaint.reported",
-                format!(
-                    r"\b(?:he|she|{}|{}|{sex_nouns})(?: also| now| currently| further)? (?:{})\b",
-                    any(&[&person.patients]),
-                    any(&[&age.stage_nouns]),
-                    any(&[&complaint.reported])
-                ),
-            )?,
-            onset_sentences: list("complaint.onset_sentences", &complaint.onset_sentences)?,
-            prefixes: compile("complaint.prefixes", format!(r"^(?:{})\b[ ,]*", any(&[&complaint.prefixes])))?,
-            borders: compile(
-                "complaint.borders",
-                format!(
-                    r";|[:?!]|,? ?\b(?:{})\b|,(?: and)?(?: his| her| the| their)? (?:{kin})\b",
-                    any(&[&complaint.borders])
-                ),
-            )?,
-            connectors: compile(
-                "complaint.connectors",
-                format!(r"^ ?(?:,? ?(?:{})\b|,)", any(&[&complaint.connectors])),
-            )?,
-            trailers: compile("complaint.trailers", format!(r"[ ,](?:{})$", any(&[&complaint.trailers])))?,
-            trailing_time: compile("time", format!(r"( every| each)?[ ,]{time_number}[ -]{unit}$"))?,
             not_complaints: compile(
                 "complaint.not_complaints",
                 format!(r"\b(?:{}|{kin})\b", any(&[&complaint.not_complaints])),
             )?,
-            relatives: list("complaint.relatives", &complaint.relatives)?,
             bound_before: compile("complaint.bound_words", format!(r"\b(?:{}) $", any(&[&complaint.bound_words])))?,
             negated_before: compile(
                 "complaint.negations",
                 format!(r"\b(?:{})(?: [a-z]+)? $", any(&[&complaint.negations])),
             )?,
-            bare_time: compile(
-                "time",
-                format!(r"^{qualifier}{time_number}[ -]{unit}(?: ago| earlier| prior| before)?$"),
-            )?,
             times: compile("time", times)?,
-            time_links: compile("time.links", format!(r"^ (?:{})\b", any(&[&time.links])))?,
-            time_carriers: list("time.carriers", &time.carriers)?,
             finding_words: list("findings.words", &findings.words)?,
             history: list("findings.history", &findings.history)?,
             plans: list("findings.plans", &findings.plans)?,
@@ -324,14 +309,48 @@ impl SlotLexicon {
             )?,
             measured: compile(
                 "laboratory.units",
-                format!(r"[0-9] ?(?:x ?10\^?[0-9]{{1,2}} ?)?(?:{})\b", any(&[&laboratory.units])),
+                format!(r"\b20/[0-9]{{2,3}}\b|[0-9] ?(?:x ?10\^?[0-9]{{1,2}} ?)?(?:{})\b", any(&[&laboratory.units])),
             )?,
             vital_signs: list("vital_signs.cues", &vital_signs.cues)?,
             states: list("vital_signs.states", &vital_signs.states)?,
             sex_adjectives: sex.adjectives.iter().cloned().collect(),
+            roles: roles(&file),
             words,
         })
     }
+}
+
+/// What the grammar knows of every word it lists.
+fn roles(file: &LexiconFile) -> HashMap<String, Roles> {
+    let grammar = &file.grammar;
+    let lists = [
+        (&grammar.verbs, Roles::VERB),
+        (&grammar.auxiliaries, Roles::AUXILIARY),
+        (&grammar.adverbs, Roles::ADVERB),
+        (&grammar.told_adverbs, Roles::TOLD),
+        (&grammar.pronouns, Roles::PRONOUN),
+        (&grammar.subordinators, Roles::SUBORDINATOR),
+        (&grammar.telling, Roles::TELLING),
+        (&grammar.having, Roles::HAVING),
+        (&grammar.closed, Roles::CLOSED),
+        (&grammar.places, Roles::PLACE),
+        (&grammar.directions, Roles::DIRECTION),
+        (&grammar.qualities, Roles::QUALITY),
+        (&grammar.complaint_nouns, Roles::COMPLAINT),
+        (&grammar.present_treatment, Roles::TREATMENT),
+        (&file.person.male_kin, Roles::KIN),
+        (&file.person.female_kin, Roles::KIN),
+        (&file.person.other_kin, Roles::KIN),
+        (&file.complaint.arrivals, Roles::ARRIVAL),
+    ];
+    let mut roles: HashMap<String, Roles> = HashMap::new();
+    for (list, role) in lists {
+        for word in list {
+            let known = roles.entry(word.clone()).or_default();
+            *known = known.with(role);
+        }
+    }
+    roles
 }
 
 /// An alternation of all terms, the longest first.

@@ -87,6 +87,23 @@ impl Case<'_> {
         held
     }
 
+    /// The sentence in which another patient of one's own is introduced ("A second patient, a 30-year-old man, ...").
+    pub(super) fn second_patient(&self, patient: &Patient) -> Option<usize> {
+        let first = patient.age.as_ref()?;
+        self.sentences.iter().enumerate().skip(patient.sentence + 1).find_map(|(index, sentence)| {
+            let text = self.slice(sentence.clone());
+            let opening = text.get(..text.len().min(60)).unwrap_or_default();
+            let other = self.people(index, sentence).into_iter().find(|other| !other.is_kin && !other.is_said)?;
+            let age = other.age.clone()?;
+            let introduces = opening.starts_with("a ")
+                || opening.starts_with("an ")
+                || opening.contains("second patient")
+                || opening.contains("another patient");
+            let is_other = self.slice(age.clone()) != self.slice(first.clone()) && age.start < sentence.start + 60;
+            (introduces && is_other && other.sex.is_some()).then_some(index)
+        })
+    }
+
     /// Whether `first` brings `second` to be seen.
     fn is_brought(&self, first: &Patient, second: &Patient, sentence: &Range<usize>) -> bool {
         let from = first.phrase.end;
