@@ -1,6 +1,8 @@
 //! From declared names to an ordered graph: unknown names, cycles, ports that do not fit.
 
-use crate::config::{InputRef, Limits, NodeConfig, PipelineConfig, Problem, Problems, SourceConfig, suggestion};
+use crate::config::{
+    InputRef, Limits, NodeConfig, PipelineConfig, Problem, Problems, SourceConfig, SubsetConfig, suggestion,
+};
 use crate::stage::{Port, PortKind, Shape, StageDef};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +18,8 @@ pub struct Graph {
     pub sources: BTreeMap<String, SourceConfig>,
     pub optional_sources: BTreeSet<String>,
     pub min_sources: u64,
+    /// Named subsets of the cases of a release.
+    pub subsets: BTreeMap<String, SubsetConfig>,
     pub shard_records: u64,
     pub shard_bytes: u64,
 }
@@ -140,6 +144,7 @@ pub fn resolve(
             .map(|(name, _)| name.clone())
             .collect(),
         min_sources: config.min_sources,
+        subsets: config.subsets.clone(),
         shard_records: config.shard_records,
         shard_bytes: config.shard_bytes,
     });

@@ -2,6 +2,7 @@
 //!
 //! See ARCHITECTURE.md for the code map and the invariants.
 
+pub mod compare;
 pub mod config;
 pub mod dag;
 pub mod engine;
@@ -11,6 +12,7 @@ pub mod record;
 pub mod release;
 pub mod report;
 pub mod review;
+pub mod service;
 pub mod slots;
 pub mod source;
 pub mod stage;

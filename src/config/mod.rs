@@ -4,7 +4,7 @@ pub mod pipeline;
 pub mod source;
 pub mod toml_file;
 
-pub use pipeline::{InputRef, Limits, NodeConfig, PipelineConfig, SourceUse};
+pub use pipeline::{InputRef, Limits, NodeConfig, PipelineConfig, SourceUse, SubsetConfig};
 pub use source::SourceConfig;
 pub use toml_file::{Located, Problem, Problems, suggestion};
 

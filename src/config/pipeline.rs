@@ -1,6 +1,7 @@
 //! `pipelines/<pipeline>.toml`: the graph of one benchmark.
 
 use super::toml_file::{Located, Problems, TableReader, read_file};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Largest and default size of a shard (SPEC section 3).
@@ -20,8 +21,28 @@ pub struct PipelineConfig {
     pub min_sources: u64,
     pub sources: BTreeMap<String, SourceUse>,
     pub nodes: BTreeMap<String, NodeConfig>,
+    /// Named subsets of the cases of a release.
+    pub subsets: BTreeMap<String, SubsetConfig>,
     pub shard_records: u64,
     pub shard_bytes: u64,
+}
+
+/// A named subset of the cases: so many of them, drawn by a seed, alike in every stratum.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SubsetConfig {
+    /// Cases wanted.
+    pub n: u64,
+    pub seed: u64,
+    /// The column of the case whose values are the strata.
+    pub by: Option<String>,
+    /// Cases wanted of each stratum; without it strata get cases in proportion to their size.
+    pub per: BTreeMap<String, u64>,
+    /// Column → the value that a case must have to be drawn.
+    pub only: BTreeMap<String, String>,
+    /// Parts of the subset with their sizes, which add up to `n`.
+    pub parts: BTreeMap<String, u64>,
+    #[serde(skip)]
+    pub line: usize,
 }
 
 /// How a pipeline uses a source.
@@ -107,6 +128,10 @@ pub fn parse(file: &str, text: &str) -> Result<PipelineConfig, Problems> {
             }
             shards.finish();
         });
+        let mut subsets = BTreeMap::new();
+        root.tables("subsets", |name, subset| {
+            subsets.insert(name.to_owned(), read_subset(name, subset));
+        });
         let mut nodes = BTreeMap::new();
         root.tables("nodes", |name, node| {
             nodes.insert(name.to_owned(), read_node(name, node));
@@ -124,10 +149,71 @@ pub fn parse(file: &str, text: &str) -> Result<PipelineConfig, Problems> {
             min_sources,
             sources,
             nodes,
+            subsets,
             shard_records,
             shard_bytes,
         }
     })
+}
+
+fn read_subset(name: &str, mut subset: TableReader<'_>) -> SubsetConfig {
+    let line = subset.line();
+    if !is_name(name) {
+        subset.problem(line, "", "the name must be lower-case letters, digits and `_`");
+    }
+    let n = subset.count("n");
+    let seed = subset.count("seed").map_or(0, |seed| seed.value);
+    let by = subset.string("by").map(|by| by.value);
+    let per = sizes(&mut subset, "per");
+    let parts = sizes(&mut subset, "parts");
+    let mut only = BTreeMap::new();
+    subset.table_at("only", |mut table| {
+        for (column, value) in table.all_values() {
+            match value.value.as_str() {
+                Some(text) => {
+                    only.insert(column, text.to_owned());
+                }
+                None => table.problem(value.line, &column, "must be the text that the column holds"),
+            }
+        }
+    });
+    let n_per: u64 = per.values().sum();
+    if !per.is_empty() && by.is_none() {
+        subset.problem(line, "per", "needs `by`, the column whose values it names");
+    }
+    let wanted = match n {
+        Some(n) if !per.is_empty() && n.value != n_per => {
+            subset.problem(n.line, "n", format!("is {}, but `per` adds up to {n_per}", n.value));
+            n.value
+        }
+        Some(n) => n.value,
+        None => n_per,
+    };
+    if wanted == 0 {
+        subset.problem(line, "n", "a subset needs `n` or `per`, above 0");
+    }
+    let n_parts: u64 = parts.values().sum();
+    if !parts.is_empty() && n_parts != wanted {
+        subset.problem(line, "parts", format!("add up to {n_parts}, but the subset has {wanted}"));
+    }
+    subset.finish();
+    SubsetConfig { n: wanted, seed, by, per, only, parts, line }
+}
+
+/// A table of names with whole numbers above 0.
+fn sizes(subset: &mut TableReader<'_>, key: &'static str) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    subset.table_at(key, |mut table| {
+        for (name, value) in table.all_values() {
+            match value.value.as_integer().and_then(|size| u64::try_from(size).ok()).filter(|size| *size > 0) {
+                Some(size) => {
+                    found.insert(name, size);
+                }
+                None => table.problem(value.line, &name, "must be a whole number above 0"),
+            }
+        }
+    });
+    found
 }
 
 fn read_node(name: &str, mut node: TableReader<'_>) -> NodeConfig {

@@ -1,7 +1,7 @@
 //! Rows of the tables that every release has, whatever its pipeline.
 
 use super::ledger::Exit;
-use super::slots::{Grounding, Slot};
+use super::slots::{Conflict, Grounding, Slot};
 use super::{Access, Hash, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,32 @@ pub struct SlotRow {
     pub slot: Slot,
     /// From 0, in text order.
     pub ordinal: u32,
+    /// As it was extracted.
     pub value: String,
-    pub text_id: String,
+    /// In the notation that all cases share; null if no stage has normalised it.
+    pub normalised: Option<String>,
+    /// Null if the value stands nowhere in a text.
+    pub text_id: Option<String>,
     /// In Unicode scalar values of the text.
-    pub start: u32,
+    pub start: Option<u32>,
     /// Exclusive.
-    pub end: u32,
+    pub end: Option<u32>,
     pub grounding: Grounding,
+    /// Edits between the value and its text; null unless `fuzzy`.
+    pub distance: Option<u32>,
+    /// Null unless `contradicted`.
+    pub conflict: Option<Conflict>,
+    /// The slot it was extracted into, if a rule of slot boundaries moved it.
+    pub moved_from: Option<Slot>,
+    /// It names the diagnosis or a synonym: no part of what a doctor is shown.
+    pub names_diagnosis: bool,
+}
+
+impl SlotRow {
+    /// The value in the notation that all cases share, if it has been normalised.
+    pub fn shown(&self) -> &str {
+        self.normalised.as_deref().unwrap_or(&self.value)
+    }
 }
 
 impl Row for SlotRow {

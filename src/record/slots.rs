@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 /// additional_notes and ground_truth_diagnosis are meta-information. All names are kept; see
 /// [`Slot::is_clinical`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-groups" = groups()))]
 pub enum Slot {
     #[serde(rename = "Symptom-Name")]
     SymptomName,
@@ -155,14 +156,125 @@ impl Slot {
     }
 }
 
-/// How well a value is supported by its text. The rule extractor copies, so its values are `exact`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+/// A semantic group of slots, by the headings of Table 6. Table 7 has the same groups and leaves out Symptom-Smell and
+/// Receiving-Treatment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlotGroup {
+    SymptomDescriptors,
+    PhysicalExamination,
+    HistoryContext,
+    MetaInformation,
+}
+
+impl SlotGroup {
+    pub const ALL: [Self; 4] =
+        [Self::SymptomDescriptors, Self::PhysicalExamination, Self::HistoryContext, Self::MetaInformation];
+
+    /// The heading in the tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SymptomDescriptors => "symptom descriptors",
+            Self::PhysicalExamination => "physical changes and examination",
+            Self::HistoryContext => "history and context",
+            Self::MetaInformation => "meta-information",
+        }
+    }
+}
+
+/// A group of slots by what a doctor asks for (appendix L.2, which holds 26 of the names).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryGroup {
+    SymptomDescriptors,
+    PhysicalExamination,
+    HistoryContext,
+    LifestyleRisk,
+}
+
+impl Slot {
+    /// The group under whose heading Table 6 has the slot.
+    pub fn group(self) -> SlotGroup {
+        match self {
+            Self::SymptomName
+            | Self::SymptomTime
+            | Self::SymptomPosition
+            | Self::SymptomDegree
+            | Self::SymptomColor
+            | Self::SymptomShape
+            | Self::SymptomTexture
+            | Self::SymptomSmell => SlotGroup::SymptomDescriptors,
+            Self::PhysicalChange | Self::MedicalExamination => SlotGroup::PhysicalExamination,
+            Self::Department | Self::AdditionalNotes | Self::GroundTruthDiagnosis => SlotGroup::MetaInformation,
+            _ => SlotGroup::HistoryContext,
+        }
+    }
+
+    /// The group of appendix L.2; none for the three names of meta-information.
+    pub fn query_group(self) -> Option<QueryGroup> {
+        match self {
+            Self::HabitTobacco
+            | Self::HabitWine
+            | Self::HabitLiving
+            | Self::HabitDrug
+            | Self::CoitusHistory
+            | Self::Preventive => Some(QueryGroup::LifestyleRisk),
+            _ => match self.group() {
+                SlotGroup::SymptomDescriptors => Some(QueryGroup::SymptomDescriptors),
+                SlotGroup::PhysicalExamination => Some(QueryGroup::PhysicalExamination),
+                SlotGroup::HistoryContext => Some(QueryGroup::HistoryContext),
+                SlotGroup::MetaInformation => None,
+            },
+        }
+    }
+}
+
+/// Both groupings, for the schema.
+fn groups() -> serde_json::Value {
+    let mut table = std::collections::BTreeMap::<_, Vec<&str>>::new();
+    let mut queries = std::collections::BTreeMap::<_, Vec<&str>>::new();
+    for slot in Slot::ALL {
+        table.entry(slot.group()).or_default().push(slot.as_str());
+        if let Some(group) = slot.query_group() {
+            queries.entry(group).or_default().push(slot.as_str());
+        }
+    }
+    let clinical: Vec<&str> = Slot::ALL.into_iter().filter(|slot| slot.is_clinical()).map(Slot::as_str).collect();
+    serde_json::json!({ "table_6_and_7": table, "appendix_l2": queries, "clinical_24": clinical })
+}
+
+/// How well a value is supported by its text (SPEC section 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Grounding {
     /// The value is the text at its span, character for character.
     Exact,
+    /// The value is the text at its span but for case, white space, typographic marks and the notation of units.
+    Normalised,
+    /// A normalised Levenshtein similarity of at least 0.9, with numbers, units, negations and sides equal.
+    Fuzzy,
+    /// The text says it otherwise: see [`Conflict`].
+    Contradicted,
     /// The value stands nowhere in its text.
     NotFound,
+}
+
+impl Grounding {
+    /// Whether the text supports the value.
+    pub fn is_grounded(self) -> bool {
+        matches!(self, Self::Exact | Self::Normalised | Self::Fuzzy)
+    }
+}
+
+/// In what a contradicted value differs from its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Conflict {
+    Number,
+    Unit,
+    Negation,
+    Laterality,
+    Experiencer,
 }
 
 /// A place in a text. Offsets count Unicode scalar values of the original text; `end` is exclusive.
@@ -174,17 +286,90 @@ pub struct Span {
     pub end: u32,
 }
 
-/// One value of one slot: a phrase copied from the text.
+/// One value of one slot: a phrase of the text, as its extractor gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlotValue {
     pub slot: Slot,
+    /// As it was extracted.
     pub value: String,
-    pub span: Span,
+    /// In the notation that all cases share; null as long as no stage has normalised it.
+    pub normalised: Option<String>,
+    /// Where the text says it, or what it contradicts; null if it stands nowhere.
+    pub span: Option<Span>,
     pub grounding: Grounding,
+    /// Edits between the value and the text at its span; null unless `fuzzy`.
+    pub distance: Option<u32>,
+    /// Null unless `contradicted`.
+    pub conflict: Option<Conflict>,
+    /// The slot its extractor had put it in, if a rule of slot boundaries moved it.
+    pub moved_from: Option<Slot>,
+    /// It names the diagnosis or a synonym of it: kept from what a doctor is shown.
+    pub names_diagnosis: bool,
+}
+
+impl SlotValue {
+    /// A value that is the text at its span.
+    pub fn copied(slot: Slot, value: String, span: Span) -> Self {
+        Self {
+            slot,
+            value,
+            normalised: None,
+            span: Some(span),
+            grounding: Grounding::Exact,
+            distance: None,
+            conflict: None,
+            moved_from: None,
+            names_diagnosis: false,
+        }
+    }
+
+    /// The value in the notation that all cases share, if it has been normalised.
+    pub fn shown(&self) -> &str {
+        self.normalised.as_deref().unwrap_or(&self.value)
+    }
+}
+
+/// How far a record is supported by its text, and its parts (SPEC section 8, the deterministic half). Shares are rounded to
+/// six decimals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fidelity {
+    /// 0 to 1: `grounded_share · (0.6 + 0.4 · coverage) · (1 − n_misplaced / n_values)`; 0 without values.
+    pub score: f64,
+    /// Values that the text supports, of all that the extractor gave.
+    pub grounded_share: f64,
+    /// Clinical sentences of the vignette from which at least one grounded value is copied, of all of them.
+    pub coverage: f64,
+    pub n_values: u32,
+    pub n_exact: u32,
+    pub n_normalised: u32,
+    pub n_fuzzy: u32,
+    pub n_contradicted: u32,
+    pub n_not_found: u32,
+    /// Values that name the diagnosis or a synonym of it.
+    pub n_leaks: u32,
+    /// Values that a rule of slot boundaries would put elsewhere.
+    pub n_misplaced: u32,
+    pub n_sentences: u32,
+    pub n_covered: u32,
+}
+
+/// Which of the 17 specialties a case belongs to, and by what (MedRoundsQA, Figure 8).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SpecialtyRow {
+    /// Name of the specialty, as in the paper.
+    pub name: String,
+    /// Points of the terms found for it.
+    pub score: i32,
+    pub runner_up: Option<String>,
+    pub runner_up_score: Option<i32>,
+    /// The margin over the runner-up is large enough.
+    pub confident: bool,
+    /// `specialty: term (field, weight)`, the strongest first.
+    pub evidence: Vec<String>,
 }
 
 /// A question with its slots.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlotRecord {
     pub record_id: RecordId,
     pub provenance: Provenance,
@@ -200,6 +385,12 @@ pub struct SlotRecord {
     pub flags: Vec<String>,
     /// In the order of [`Slot`], then of the text.
     pub slots: Vec<SlotValue>,
+    /// Values that the text does not support: taken out of the record, kept for review.
+    pub rejected: Vec<SlotValue>,
+    /// Null as long as no stage has scored the record.
+    pub fidelity: Option<Fidelity>,
+    /// Null as long as no stage has assigned one.
+    pub specialty: Option<SpecialtyRow>,
     /// What made the slots: `rules`.
     pub extractor: String,
 }
@@ -224,7 +415,7 @@ impl Record for SlotRecord {
 }
 
 /// One case of a `medrounds` release. Its slots and texts stand in `slots.parquet` and `texts.parquet`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MedroundsCase {
     pub case_id: String,
     /// The case that this one is a variant of.
@@ -245,6 +436,18 @@ pub struct MedroundsCase {
     pub exam: Option<String>,
     pub subject: Option<String>,
     pub extractor: String,
+    /// One of the paper's 17; null if no stage has assigned one.
+    pub specialty: Option<String>,
+    /// Whether the rules were far enough from another specialty.
+    pub specialty_confident: Option<bool>,
+    /// What decided: `specialty: term (field, weight)`.
+    pub specialty_evidence: Vec<String>,
+    /// Null if no stage has scored the record.
+    pub fidelity: Option<Fidelity>,
+    /// Values that the extractor gave and the text does not support; they are not in `slots.parquet`.
+    pub n_rejected_values: u32,
+    /// Named subsets that the case is in, `name` or `name/part`: see the pipeline's `[subsets]`.
+    pub subsets: Vec<String>,
     pub flags: Vec<String>,
     /// `none` until a person has decided about the case.
     pub review_state: String,
@@ -268,5 +471,6 @@ mod tests {
             assert_eq!(serde_json::to_value(slot).unwrap(), slot.as_str());
         }
         assert!(Slot::ALL.is_sorted());
+        assert_eq!(Slot::ALL.iter().filter(|slot| slot.query_group().is_some()).count(), 26);
     }
 }

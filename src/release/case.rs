@@ -58,10 +58,15 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
             slot: value.slot,
             ordinal: *ordinal,
             value: value.value.clone(),
-            text_id: value.span.text_id.clone(),
-            start: value.span.start,
-            end: value.span.end,
+            normalised: value.normalised.clone(),
+            text_id: value.span.as_ref().map(|span| span.text_id.clone()),
+            start: value.span.as_ref().map(|span| span.start),
+            end: value.span.as_ref().map(|span| span.end),
             grounding: value.grounding,
+            distance: value.distance,
+            conflict: value.conflict,
+            moved_from: value.moved_from,
+            names_diagnosis: value.names_diagnosis,
         });
         *ordinal += 1;
     }
@@ -86,6 +91,12 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
         exam: record.exam,
         subject: record.subject,
         extractor: record.extractor,
+        specialty: record.specialty.as_ref().map(|specialty| specialty.name.clone()),
+        specialty_confident: record.specialty.as_ref().map(|specialty| specialty.confident),
+        specialty_evidence: record.specialty.map(|specialty| specialty.evidence).unwrap_or_default(),
+        fidelity: record.fidelity,
+        n_rejected_values: u32::try_from(record.rejected.len())?,
+        subsets: Vec::new(),
         flags,
         review_state: if review.is_empty() { "none" } else { "pending" }.to_owned(),
         case_hash: String::new(),
@@ -108,11 +119,12 @@ struct CaseDocument<'a> {
     texts: &'a [TextRow],
 }
 
-/// SHA-256 of the canonical JSON of a case: its row without `case_hash` and `review_state`, its slots and
-/// its texts. File, line, raw hash and snapshot stand in `provenance.parquet` and are not in it.
+/// SHA-256 of the canonical JSON of a case: its row without `case_hash`, `review_state` and `subsets` (which cases are drawn
+/// depends on the other cases), its slots and its texts. File, line, raw hash and snapshot stand in `provenance.parquet` and are not in it.
 pub fn case_hash(case: &Value, slots: &[SlotRow], texts: &[TextRow]) -> anyhow::Result<Hash> {
     let mut case = case.as_object().context("a case is an object")?.clone();
     case.remove("case_hash");
     case.remove("review_state");
+    case.remove("subsets");
     Hash::of_json(&CaseDocument { case, slots, texts })
 }

@@ -8,6 +8,8 @@ use super::manifest::{
 };
 use super::merkle;
 use super::spill::Spill;
+use super::subsets::{self, Candidate, SubsetSize};
+use super::views;
 use crate::engine::stream::Upstream;
 use crate::engine::{NodePlan, Session, State};
 use crate::error::{input, usage, verification};
@@ -245,6 +247,14 @@ struct SpilledCase {
     provenance: ProvenanceRow,
 }
 
+/// What the tables of cases came to.
+struct WrittenCases {
+    content_hash: Hash,
+    n_cases: u64,
+    refused: SourceCounts,
+    subsets: Vec<SubsetSize>,
+}
+
 struct ReleaseWriter<'a> {
     session: &'a Session,
     plans: &'a [NodePlan],
@@ -262,12 +272,12 @@ impl ReleaseWriter<'_> {
             .ok_or_else(|| usage(format!("{}: cases: records of type `{record}` cannot become cases", graph.file)))?;
         let mut rows: BTreeMap<String, u64> = BTreeMap::new();
 
-        let (content_hash, n_cases, refused) = self.write_cases(case_type, &mut rows)?;
-        if n_cases == 0 {
+        let written = self.write_cases(case_type, &mut rows)?;
+        if written.n_cases == 0 {
             return Err(verification(format!(
                 "no case may be in a release of profile {}: {}",
                 self.options.profile.as_str(),
-                show_refused(&refused)
+                show_refused(&written.refused)
             )));
         }
         rows.insert("ledger.parquet".to_owned(), self.write_ledger()?);
@@ -281,13 +291,14 @@ impl ReleaseWriter<'_> {
         }
         fs::sync_dir(&self.folder.join("schemas"))?;
         fs::sync_dir(&self.folder.join("cases"))?;
+        fs::sync_dir(&self.folder.join("views"))?;
 
         let mut files = Vec::new();
         for path in walk(self.folder)? {
             let (sha256, bytes) = raw::hash_file(&self.folder.join(&path))?;
             files.push(ManifestFile { rows: rows.get(&path).copied(), path, sha256, bytes });
         }
-        let manifest = self.manifest(content_hash, n_cases, refused, files)?;
+        let manifest = self.manifest(written, files)?;
         let text = to_json(&manifest)?;
         fs::write_new(&self.folder.join(MANIFEST), &text)?;
         let manifest_hash = Hash::of(&text);
@@ -305,11 +316,7 @@ impl ReleaseWriter<'_> {
     }
 
     /// `cases/*.parquet`, `slots.parquet`, `texts.parquet`, `provenance.parquet`, all sorted by case id.
-    fn write_cases(
-        &self,
-        case_type: &CaseType,
-        rows: &mut BTreeMap<String, u64>,
-    ) -> anyhow::Result<(Hash, u64, SourceCounts)> {
+    fn write_cases(&self, case_type: &CaseType, rows: &mut BTreeMap<String, u64>) -> anyhow::Result<WrittenCases> {
         let graph = &self.session.graph;
         let upstream = Upstream { session: self.session, plans: self.plans };
         let manifest =
@@ -318,6 +325,7 @@ impl ReleaseWriter<'_> {
         let review = self.review_reasons()?;
         let also_from = self.duplicates()?;
         let context = CaseContext { pipeline: &graph.pipeline, review: &review };
+        let mut candidates = Vec::new();
         let mut spill = Spill::<SpilledCase>::create(&self.folder.join("tmp-cases"), n_records)?;
         let mut refused = SourceCounts::new();
         for index in 0..manifest.n_stream_shards {
@@ -342,25 +350,35 @@ impl ReleaseWriter<'_> {
                     access: provenance.rights.access,
                     also_from: also_from.get(&case.record_id).cloned().unwrap_or_default(),
                 };
+                if !graph.subsets.is_empty() {
+                    candidates.push(Candidate::of(&graph.file, &graph.subsets, &case_id, &case.rows.case)?);
+                }
                 spill.push(&case_id, "", &SpilledCase { rows: case.rows, provenance })?;
             }
         }
+        let (members, subsets) = subsets::draw(&graph.subsets, &candidates);
+        drop(candidates);
         fs::create_dir(&self.folder.join("cases"))?;
+        let mut views = ViewWriters::create(self.folder)?;
         let mut tables = CaseTables::create(self.folder)?;
         let case_schema = (case_type.case.arrow_schema)()?;
         let mut leaves: Vec<[u8; 32]> = Vec::new();
         let (mut n_cases, mut n_files) = (0u64, 0u32);
         let mut last = String::new();
-        spill.drain(|cases| {
+        spill.drain(|mut cases| {
             if cases.is_empty() {
                 return Ok(());
             }
-            for case in &cases {
+            for case in &mut cases {
                 let id = &case.provenance.case_id;
                 ensure!(*id != last, "two records have the case id {id}");
                 last.clone_from(id);
                 let hash: Hash = serde_json::from_value(case.rows.case.get("case_hash").cloned().unwrap_or_default())?;
                 leaves.push(hash.to_bytes().context("a case hash is 32 bytes")?);
+                if let (Some(drawn), Some(field)) = (members.get(id), case.rows.case.get_mut("subsets")) {
+                    *field = serde_json::to_value(drawn)?;
+                }
+                views.write(&case.rows)?;
             }
             let batch = to_batch_as(&cases.iter().map(|case| &case.rows.case).collect::<Vec<_>>(), &case_schema)?;
             let name = format!("cases/part-{n_files:05}.parquet");
@@ -371,8 +389,9 @@ impl ReleaseWriter<'_> {
             tables.write(cases)
         })?;
         rows.extend(tables.close()?);
+        views.close()?;
         leaves.sort_unstable();
-        Ok((merkle::root(&leaves), n_cases, refused))
+        Ok(WrittenCases { content_hash: merkle::root(&leaves), n_cases, refused, subsets })
     }
 
     /// Rows of one side row type over all nodes that went into the cases, with their node.
@@ -508,13 +527,8 @@ impl ReleaseWriter<'_> {
         })
     }
 
-    fn manifest(
-        &self,
-        content_hash: Hash,
-        n_cases: u64,
-        refused: SourceCounts,
-        files: Vec<ManifestFile>,
-    ) -> anyhow::Result<Manifest> {
+    fn manifest(&self, written: WrittenCases, files: Vec<ManifestFile>) -> anyhow::Result<Manifest> {
+        let WrittenCases { content_hash, n_cases, refused, subsets } = written;
         let graph = &self.session.graph;
         let mut settings = Vec::new();
         let mut nodes = Vec::new();
@@ -535,7 +549,7 @@ impl ReleaseWriter<'_> {
                 by_source: manifest.counts.iter().map(|(source, counts)| ManifestCounts::new(source, counts)).collect(),
             });
         }
-        let settings_hash = Hash::of_json(&settings)?;
+        let settings_hash = Hash::of_json(&(settings, &graph.subsets))?;
         if refused.values().any(|counts| counts.n_dropped() > 0) {
             let by_source = refused.iter().map(|(source, counts)| ManifestCounts::new(source, counts)).collect();
             let fingerprint = Hash::of_json(&self.options.profile)?;
@@ -594,6 +608,7 @@ impl ReleaseWriter<'_> {
             models: Vec::new(),
             prompts: Vec::new(),
             n_cases,
+            subsets,
             files,
             content_hash,
         })
@@ -605,6 +620,25 @@ fn show_refused(refused: &SourceCounts) -> String {
         refused.iter().map(|(source, counts)| format!("source {source}: {}", crate::engine::show_reasons(counts)));
     let text = lines.collect::<Vec<_>>().join("; ");
     if text.is_empty() { "the build has none".to_owned() } else { text }
+}
+
+/// The files of the views while they are written.
+struct ViewWriters(Vec<fs::LineWriter>);
+
+impl ViewWriters {
+    fn create(folder: &Path) -> anyhow::Result<Self> {
+        fs::create_dir(&folder.join("views"))?;
+        Ok(Self(views::FILES.iter().map(|file| fs::LineWriter::create(&folder.join(file))).collect::<Result<_, _>>()?))
+    }
+
+    fn write(&mut self, rows: &CaseRows) -> anyhow::Result<()> {
+        let lines = views::lines(&rows.case, &rows.slots, &rows.texts)?;
+        self.0.iter_mut().zip(&lines).try_for_each(|(writer, line)| writer.line(line))
+    }
+
+    fn close(self) -> anyhow::Result<()> {
+        self.0.into_iter().try_for_each(fs::LineWriter::close)
+    }
 }
 
 /// The tables that are written along with the cases.

@@ -1,6 +1,7 @@
 //! MANIFEST.json and SHA256SUMS.
 
 use super::licence::Profile;
+use super::subsets::SubsetSize;
 use crate::record::ledger::Counts;
 use crate::record::{Access, Hash};
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub struct Manifest {
     pub models: Vec<String>,
     pub prompts: Vec<String>,
     pub n_cases: u64,
+    /// Named subsets of the cases, with their sizes.
+    pub subsets: Vec<SubsetSize>,
     /// All files but MANIFEST.json and SHA256SUMS, sorted by path.
     pub files: Vec<ManifestFile>,
     pub content_hash: Hash,

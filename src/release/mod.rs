@@ -6,7 +6,9 @@ pub mod licence;
 pub mod manifest;
 pub mod merkle;
 pub mod spill;
+pub mod subsets;
 pub mod verify;
+pub mod views;
 
 pub use freeze::{FreezeOptions, FreezeSummary, freeze};
 pub use verify::{Verification, verify};

@@ -5,6 +5,7 @@ use super::case::{CASE_TYPES, case_hash};
 use super::freeze::{TABLES, walk};
 use super::manifest::{MANIFEST, Manifest, RELEASE_FORMAT, SUMS, sums};
 use super::merkle;
+use super::views;
 use crate::error::usage;
 use crate::record::ledger::SourceCounts;
 use crate::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
@@ -275,6 +276,8 @@ impl Checker<'_> {
             SortedRows::<TextRow>::new(self.path("texts.parquet")),
             SortedRows::<ProvenanceRow>::new(self.path("provenance.parquet")),
         );
+        let mut views = ViewReaders::open(self);
+        let mut subsets: BTreeMap<String, u64> = BTreeMap::new();
         let mut leaves = Vec::new();
         let mut ids: BTreeSet<String> = BTreeSet::new();
         let mut last = String::new();
@@ -296,6 +299,14 @@ impl Checker<'_> {
                 ids.insert(id.clone());
                 if let (Some(slots), Some(texts)) = (slots, texts) {
                     self.check_case(&name, &id, &case, &slots, &texts);
+                    views.check(self, &id, views::lines(&case, &slots, &texts));
+                } else {
+                    // A table that cannot be read is a fault already; no view is accused of it.
+                    views.0.iter_mut().for_each(|lines| *lines = None);
+                }
+                let drawn = case.get("subsets").and_then(Value::as_array).into_iter().flatten();
+                for subset in drawn.filter_map(Value::as_str) {
+                    *subsets.entry(subset.split('/').next().unwrap_or_default().to_owned()).or_default() += 1;
                 }
                 match provenance.as_deref() {
                     None => {}
@@ -326,6 +337,16 @@ impl Checker<'_> {
                     self.fault(format!("{name}: {id} is not a case of this release, or its rows are not sorted"));
                 }
             }
+        }
+        views.finish(self);
+        for subset in &manifest.subsets {
+            let n = subsets.remove(&subset.name).unwrap_or_default();
+            if n != subset.n {
+                self.fault(format!("cases: {n} are in subset {}, {MANIFEST} says {}", subset.name, subset.n));
+            }
+        }
+        for name in subsets.into_keys() {
+            self.fault(format!("cases: subset {name} is not in {MANIFEST}"));
         }
         leaves.sort_unstable();
         let content_hash = merkle::root(&leaves);
@@ -359,17 +380,25 @@ impl Checker<'_> {
             Err(error) => self.fault(format!("{name}: {id}: {error:#}")),
         }
         for slot in slots {
-            let Some(text) = texts.iter().find(|text| text.text_id == slot.text_id) else {
+            let (Some(text_id), Some(start), Some(end)) = (&slot.text_id, slot.start, slot.end) else {
+                self.fault(format!("slots.parquet: {id} {}: a value without a place in a text", slot.slot.as_str()));
+                continue;
+            };
+            let Some(text) = texts.iter().find(|text| text.text_id == *text_id) else {
                 self.fault(format!(
-                    "slots.parquet: {id} {} points into text `{}`, which is not in texts.parquet",
-                    slot.slot.as_str(),
-                    slot.text_id
+                    "slots.parquet: {id} {} points into text `{text_id}`, which is not in texts.parquet",
+                    slot.slot.as_str()
                 ));
                 continue;
             };
-            let (start, end) = (slot.start as usize, slot.end as usize);
-            let copied: String = text.text.chars().skip(start).take(end.saturating_sub(start)).collect();
-            if slot.grounding == Grounding::Exact && copied != slot.value {
+            let copied: String =
+                text.text.chars().skip(start as usize).take(end.saturating_sub(start) as usize).collect();
+            let is_supported = match slot.grounding {
+                Grounding::Exact => copied == slot.value,
+                Grounding::Normalised | Grounding::Fuzzy => !copied.is_empty(),
+                Grounding::Contradicted | Grounding::NotFound => false,
+            };
+            if !is_supported {
                 self.fault(format!(
                     "slots.parquet: {id} {}: the text at {start}..{end} is not the value",
                     slot.slot.as_str()
@@ -558,6 +587,45 @@ impl<T: OfCase> SortedRows<T> {
             }
         }
         Ok(self.orphans)
+    }
+}
+
+/// The lines of the views, read along with the cases.
+struct ViewReaders(Vec<Option<std::io::Lines<std::io::BufReader<std::fs::File>>>>);
+
+impl ViewReaders {
+    fn open(checker: &mut Checker<'_>) -> Self {
+        use std::io::BufRead;
+        let open = |file: &&str| match std::fs::File::open(checker.path(file)) {
+            Ok(opened) => Some(std::io::BufReader::new(opened).lines()),
+            Err(error) => {
+                checker.fault(format!("{file}: {error}"));
+                None
+            }
+        };
+        Self(views::FILES.iter().map(open).collect())
+    }
+
+    /// The next line of each view is that of this case.
+    fn check(&mut self, checker: &mut Checker<'_>, id: &str, expected: anyhow::Result<[String; 4]>) {
+        let Ok(expected) = expected.map_err(|error| checker.fault(format!("views: {id}: {error:#}"))) else { return };
+        for ((file, lines), expected) in views::FILES.iter().zip(&mut self.0).zip(&expected) {
+            let Some(lines) = lines else { continue };
+            match lines.next() {
+                Some(Ok(line)) if line == *expected => {}
+                Some(Ok(_)) => checker.fault(format!("{file}: {id}: the line is not what the tables say")),
+                Some(Err(error)) => checker.fault(format!("{file}: {id}: {error}")),
+                None => checker.fault(format!("{file}: {id} is missing")),
+            }
+        }
+    }
+
+    fn finish(self, checker: &mut Checker<'_>) {
+        for (file, lines) in views::FILES.iter().zip(self.0) {
+            if lines.is_some_and(|mut lines| lines.next().is_some()) {
+                checker.fault(format!("{file}: there are lines for no case"));
+            }
+        }
     }
 }
 

@@ -2,20 +2,20 @@
 
 use super::*;
 use crate::record::question::AnsweredQuestion;
-use crate::record::slots::{Grounding, Slot, SlotRecord, SlotValue, Span};
-use crate::slots::extract::{SlotLexicon, extract};
+use crate::record::slots::{Slot, SlotRecord, SlotValue, Span};
+use crate::slots::extract::{Extractor, ExtractorError, ExtractorFiles};
 use crate::text::sentences::split_lead_in;
 use anyhow::Context;
 use std::ops::Range;
 
 pub const STAGE: StageDef = StageDef {
     name: "extract_slots",
-    summary: "Copies phrases of the vignette into slots by rules: age, sex, complaint and its time, examination and laboratory sentences",
+    summary: "Copies phrases of the vignette into the slots of the clinical record by rules, without a network",
     shape: Shape::Record,
-    revision: 1,
+    revision: 2,
     inputs: &[Port::records::<AnsweredQuestion>("records")],
     outputs: &[Port::records::<SlotRecord>("records")],
-    resources: &[ResourceDecl { name: "lexicon", summary: "words the rules look for, as TOML" }],
+    resources: RESOURCES,
     reasons: &[],
     settings: SettingsType::of::<NoSettings>(),
     build,
@@ -24,14 +24,39 @@ pub const STAGE: StageDef = StageDef {
 /// The text that spans of a question point into.
 pub const STEM: &str = "stem";
 
+/// The files that the rule extractor reads.
+pub const RESOURCES: &[ResourceDecl] = &[
+    ResourceDecl { name: "lexicon", summary: "words of grammar that the rules look for, as TOML" },
+    ResourceDecl { name: "terms", summary: "clinical terms with their slots, as CSV" },
+    ResourceDecl { name: "context", summary: "words of negation, uncertainty, history and experiencer, as TOML" },
+    ResourceDecl { name: "drugs", summary: "names of drugs, as TOML" },
+];
+
+/// The rule extractor of a node's resources.
+pub fn extractor(resources: &Resources) -> anyhow::Result<Extractor> {
+    let files = ExtractorFiles {
+        lexicon: resources.text("lexicon")?,
+        terms: resources.text("terms")?,
+        context: resources.text("context")?,
+        drugs: resources.text("drugs")?,
+    };
+    Extractor::parse(files).map_err(|error| {
+        let name = match error {
+            ExtractorError::Lexicon(_) => "lexicon",
+            ExtractorError::Terms(_) => "terms",
+            ExtractorError::Context(_) => "context",
+            ExtractorError::Drugs(_) => "drugs",
+        };
+        anyhow::Error::from(error).context(resources.file(name).to_owned())
+    })
+}
+
 fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
-    let text = arguments.resources.text("lexicon")?;
-    let lexicon = SlotLexicon::parse(text).with_context(|| arguments.resources.file("lexicon").to_owned())?;
-    Ok(AnyStage::record(ExtractSlots { lexicon }))
+    Ok(AnyStage::record(ExtractSlots { extractor: extractor(arguments.resources)? }))
 }
 
 struct ExtractSlots {
-    lexicon: SlotLexicon,
+    extractor: Extractor,
 }
 
 impl RecordStage for ExtractSlots {
@@ -44,22 +69,16 @@ impl RecordStage for ExtractSlots {
         out: &mut Emitter<'_, SlotRecord>,
         _: &StageContext<'_>,
     ) -> anyhow::Result<Verdict> {
-        let mut found = extract(&self.lexicon, &record.stem);
-        found.sort_by_key(|found| (found.slot, found.range.start, found.range.end));
-        let mut slots = Vec::with_capacity(found.len());
-        for found in found {
-            slots.push(SlotValue {
-                slot: found.slot,
-                value: record
-                    .stem
-                    .get(found.range.clone())
-                    .context("a span that is not on character borders")?
-                    .to_owned(),
-                span: span(&record.stem, &found.range)?,
-                grounding: Grounding::Exact,
-            });
+        let extraction = self.extractor.extract(&record.stem);
+        let characters = CharOffsets::of(&record.stem);
+        let mut slots = Vec::with_capacity(extraction.found.len());
+        for found in extraction.found {
+            let value = characters.slice(&found.range).context("a span outside of the stem")?.to_owned();
+            let (start, end) = (u32::try_from(found.range.start)?, u32::try_from(found.range.end)?);
+            slots.push(SlotValue::copied(found.slot, value, Span { text_id: STEM.to_owned(), start, end }));
         }
         let mut flags = record.flags;
+        flags.extend(extraction.flags.into_iter().map(str::to_owned));
         if !slots.iter().any(|value| value.slot == Slot::SymptomName) {
             flags.push("no_symptom_name".to_owned());
         }
@@ -77,9 +96,34 @@ impl RecordStage for ExtractSlots {
             subject: record.subject,
             flags,
             slots,
+            rejected: Vec::new(),
+            fidelity: None,
+            specialty: None,
             extractor: "rules".to_owned(),
         });
         Ok(Verdict::Keep)
+    }
+}
+
+/// Byte offsets of the characters of a text.
+struct CharOffsets<'a> {
+    text: &'a str,
+    /// None if every character is one byte.
+    offsets: Option<Vec<usize>>,
+}
+
+impl<'a> CharOffsets<'a> {
+    fn of(text: &'a str) -> Self {
+        let offsets =
+            (!text.is_ascii()).then(|| text.char_indices().map(|(offset, _)| offset).chain([text.len()]).collect());
+        Self { text, offsets }
+    }
+
+    fn slice(&self, characters: &Range<usize>) -> Option<&'a str> {
+        match &self.offsets {
+            None => self.text.get(characters.clone()),
+            Some(offsets) => self.text.get(*offsets.get(characters.start)?..*offsets.get(characters.end)?),
+        }
     }
 }
 
@@ -108,17 +152,20 @@ mod tests {
             Which of the following is the most likely diagnosis?"
                 .to_owned();
         let lexicon = include_str!("../../pipelines/lexicon/slots.toml");
+        let terms = include_str!("../../pipelines/lexicon/terms.csv");
+        let context = include_str!("../../pipelines/lexicon/context.toml");
+        let drugs = include_str!("../../pipelines/lexicon/drugs.toml");
         check_with(
             &STAGE,
             "",
-            &[("lexicon", lexicon)],
+            &[("lexicon", lexicon), ("terms", terms), ("context", context), ("drugs", drugs)],
             &[question],
             |record: &SlotRecord| {
                 let characters: Vec<char> = record.stem.chars().collect();
                 let mut text = String::new();
                 for value in &record.slots {
-                    let copied: String =
-                        characters[value.span.start as usize..value.span.end as usize].iter().collect();
+                    let span = value.span.as_ref().unwrap();
+                    let copied: String = characters[span.start as usize..span.end as usize].iter().collect();
                     assert_eq!(copied, value.value);
                     text += &format!("\n  {} {}", value.slot.as_str(), value.value);
                 }
@@ -128,10 +175,14 @@ mod tests {
             },
             expect![[r#"
                 keep t:q 
-                  Symptom-Name fever and rash
+                  Symptom-Name fever
+                  Symptom-Name rash
                   Symptom-Time 3-day history
-                  Medical-Examination Her temperature is 39.1°C (102.4°F).
-                  Medical-Examination Examination shows white spots on the buccal mucosa.
+                  Symptom-Color white
+                  Symptom-Shape rash
+                  Symptom-Shape spots
+                  Medical-Examination Her temperature is 39.1°C (102.4°F)
+                  Medical-Examination Examination shows white spots on the buccal mucosa
                   Personal-Age 4-year-old
                   Personal-Sex girl
                   ? Which of the following is the most likely diagnosis?

@@ -4,6 +4,7 @@ pub mod contract;
 pub mod erased;
 
 pub mod apply_decisions;
+pub mod assign_specialty;
 pub mod check_leakage;
 pub mod dedup_exact;
 pub mod dedup_near;
@@ -11,6 +12,8 @@ pub mod extract_slots;
 pub mod filter_vignette;
 pub mod ingest_questions;
 pub mod normalize_answer;
+pub mod normalize_record;
+pub mod score_fidelity;
 
 #[cfg(test)]
 pub mod testing;
@@ -22,6 +25,7 @@ pub use erased::{AnyStage, Extras, ModelService, ShardOutput, Stream};
 /// Every stage, by name.
 pub const STAGES: &[StageDef] = &[
     apply_decisions::STAGE,
+    assign_specialty::STAGE,
     check_leakage::STAGE,
     dedup_exact::STAGE,
     dedup_near::STAGE,
@@ -29,6 +33,8 @@ pub const STAGES: &[StageDef] = &[
     filter_vignette::STAGE,
     ingest_questions::STAGE,
     normalize_answer::STAGE,
+    normalize_record::STAGE,
+    score_fidelity::STAGE,
 ];
 
 #[cfg(test)]

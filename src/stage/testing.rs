@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::question::{AnswerOption, AnsweredQuestion, Question};
+use crate::record::slots::{Slot, SlotRecord, SlotValue, Span};
 use crate::record::{Hash, Provenance, Record, RecordId, Rights, from_batch, to_batch};
 use expect_test::Expect;
 use std::collections::BTreeMap;
@@ -45,6 +46,39 @@ pub fn answered(id: &str, answer: &str, options: &[&str]) -> AnsweredQuestion {
         exam: None,
         subject: None,
         flags: Vec::new(),
+    }
+}
+
+/// A record with values that point at the first place where the stem holds them; nowhere else without one.
+pub fn slot_record(id: &str, stem: &str, values: &[(Slot, &str)]) -> SlotRecord {
+    let question = answered(id, "Measles", &["Measles", "Mumps"]);
+    let slots = values.iter().map(|(slot, value)| {
+        let at = stem.find(value).map(|at| stem[..at].chars().count() as u32);
+        let span =
+            at.map(|start| Span { text_id: "stem".to_owned(), start, end: start + value.chars().count() as u32 });
+        SlotValue {
+            span: span.clone(),
+            ..SlotValue::copied(*slot, (*value).to_owned(), Span { text_id: "stem".to_owned(), start: 0, end: 1 })
+        }
+    });
+    let end = stem.chars().count() as u32;
+    SlotRecord {
+        record_id: question.record_id,
+        provenance: question.provenance,
+        stem: stem.to_owned(),
+        question: Span { text_id: "stem".to_owned(), start: end, end },
+        options: question.options,
+        answer_key: question.answer_key,
+        answer_text: question.answer_text,
+        ground_truth_diagnosis: question.ground_truth_diagnosis,
+        exam: None,
+        subject: None,
+        flags: Vec::new(),
+        slots: slots.collect(),
+        rejected: Vec::new(),
+        fidelity: None,
+        specialty: None,
+        extractor: "test".to_owned(),
     }
 }
 

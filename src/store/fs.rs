@@ -92,6 +92,25 @@ impl Write for NewFile {
     }
 }
 
+/// A new text file, written line by line and synced at the end.
+pub struct LineWriter(io::BufWriter<NewFile>);
+
+impl LineWriter {
+    pub fn create(path: &Path) -> anyhow::Result<Self> {
+        Ok(Self(io::BufWriter::new(NewFile::create(path)?)))
+    }
+
+    pub fn line(&mut self, text: &str) -> anyhow::Result<()> {
+        self.0.write_all(text.as_bytes())?;
+        Ok(self.0.write_all(b"\n")?)
+    }
+
+    pub fn close(self) -> anyhow::Result<()> {
+        let file = self.0.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok(file.sync()?)
+    }
+}
+
 /// Writes a new file and syncs it. Only for names inside a temporary folder, or temporary themselves.
 pub fn write_new(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let mut file = NewFile::create(path)?;
@@ -112,9 +131,13 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// Puts `bytes` under `path` in one step: readers see the old file or the new one.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let temporary = temporary_beside(path);
-    let result = write_new(&temporary, bytes)
-        .and_then(|()| Ok(rename(&temporary, path)?))
-        .and_then(|()| path.parent().map_or(Ok(()), sync_dir));
+    let result =
+        write_new(&temporary, bytes).and_then(|()| Ok(rename(&temporary, path)?)).and_then(|()| match path.parent() {
+            // A bare file name stands in the current folder.
+            Some(parent) if parent.as_os_str().is_empty() => sync_dir(Path::new(".")),
+            Some(parent) => sync_dir(parent),
+            None => Ok(()),
+        });
     if result.is_err() {
         // Best effort: the name is temporary, `clean` and the next coordinator remove it too.
         let _ = fs::remove_file(&temporary);

@@ -588,7 +588,7 @@ fn quiet_leaves_errors_alone() {
 #[test]
 fn help_has_examples() {
     let scratch = Scratch::empty();
-    let commands = ["build", "plan", "explain", "sources", "freeze", "verify", "review", "schema", "clean"];
+    let commands = ["build", "plan", "explain", "sources", "freeze", "verify", "review", "schema", "compare", "clean"];
     let top = scratch.run_expecting(0, &["--help"]);
     assert!(
         top.stdout.contains("Example: casemill build") && top.stdout.contains("Exit codes: 0 done"),

@@ -9,6 +9,8 @@ mod questions;
 mod readers;
 mod release;
 mod shapes;
+mod slots;
+mod specialty_labels;
 mod staleness;
 mod support;
 mod toy;

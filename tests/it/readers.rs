@@ -50,6 +50,8 @@ fn type_name(data_type: &DataType) -> String {
         DataType::Boolean => "bool".to_owned(),
         DataType::UInt32 => "uint32".to_owned(),
         DataType::UInt64 => "uint64".to_owned(),
+        DataType::Int32 => "int32".to_owned(),
+        DataType::Float64 => "double".to_owned(),
         DataType::List(element) => {
             assert_eq!(element.name(), "element");
             format!("list<{}>", type_name(element.data_type()))

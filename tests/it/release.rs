@@ -7,7 +7,7 @@ use casemill::record::{Hash, Row, from_batch, to_batch, to_batch_as};
 use casemill::release::case::case_hash;
 use casemill::release::freeze::walk;
 use casemill::release::manifest::{MANIFEST, Manifest, SUMS, sums};
-use casemill::release::{merkle, verify};
+use casemill::release::{merkle, verify, views};
 use casemill::store::manifest::to_json;
 use casemill::store::parquet;
 use serde_json::{Value, json};
@@ -97,8 +97,31 @@ impl Release {
         serde_json::from_str(&self.scratch.read(&format!("release/{MANIFEST}"))).expect(MANIFEST)
     }
 
-    /// Makes the files of MANIFEST.json and SHA256SUMS agree with what is there.
+    /// Makes the views agree with the tables, if those can be read.
+    fn rewrite_views(&self) {
+        let read = || -> anyhow::Result<(Vec<Value>, Vec<SlotRow>, Vec<TextRow>)> {
+            let cases = from_batch(&parquet::read(&self.path(CASES))?)?;
+            let slots = from_batch(&parquet::read(&self.path("slots.parquet"))?)?;
+            Ok((cases, slots, from_batch(&parquet::read(&self.path("texts.parquet"))?)?))
+        };
+        let Ok((cases, slots, texts)) = read() else { return };
+        let mut files = vec![String::new(); views::FILES.len()];
+        for case in &cases {
+            let slots: Vec<SlotRow> = slots.iter().filter(|row| row.case_id == case["case_id"]).cloned().collect();
+            let texts: Vec<TextRow> = texts.iter().filter(|row| row.case_id == case["case_id"]).cloned().collect();
+            let Ok(lines) = views::lines(case, &slots, &texts) else { continue };
+            files.iter_mut().zip(lines).for_each(|(file, line)| *file += &format!("{line}\n"));
+        }
+        views::FILES.iter().zip(files).for_each(|(name, text)| self.write(name, text));
+    }
+
+    /// Makes the views, the files of MANIFEST.json and SHA256SUMS agree with what is there.
     fn reseal(&self, edit: impl FnOnce(&mut Manifest)) {
+        self.rewrite_views();
+        self.reseal_as_it_is(edit);
+    }
+
+    fn reseal_as_it_is(&self, edit: impl FnOnce(&mut Manifest)) {
         let mut manifest = self.manifest();
         for file in &mut manifest.files {
             let bytes = std::fs::read(self.path(&file.path)).expect("a file");
@@ -421,8 +444,8 @@ fn spans_that_do_not_hold_their_value_are_named() {
     check_tampered(
         |release| {
             release.change::<SlotRow>("slots.parquet", |slots| {
-                slots[10].start += 1;
-                slots[10].end += 1;
+                slots[10].start = slots[10].start.map(|start| start + 1);
+                slots[10].end = slots[10].end.map(|end| end + 1);
             });
             release.rehash_and_reseal();
         },
@@ -430,7 +453,7 @@ fn spans_that_do_not_hold_their_value_are_named() {
     );
     check_tampered(
         |release| {
-            release.change::<SlotRow>("slots.parquet", |slots| slots[10].end = u32::MAX);
+            release.change::<SlotRow>("slots.parquet", |slots| slots[10].end = Some(u32::MAX));
             release.rehash_and_reseal();
         },
         &[("slots.parquet: ", "is not the value")],
@@ -452,7 +475,7 @@ fn rows_without_their_case_or_text_are_named() {
     );
     check_tampered(
         |release| {
-            release.change::<SlotRow>("slots.parquet", |slots| slots[0].text_id = "title".to_owned());
+            release.change::<SlotRow>("slots.parquet", |slots| slots[0].text_id = Some("title".to_owned()));
             release.rehash_and_reseal();
         },
         &[("slots.parquet: ", "`title`, which is not in texts.parquet")],
@@ -469,7 +492,36 @@ fn rows_without_their_case_or_text_are_named() {
             release.change::<TextRow>("texts.parquet", |texts| drop(texts.remove(5)));
             release.rehash_and_reseal();
         },
-        &fault.repeat(names.len()),
+        &[&fault.repeat(names.len())[..], &[("views: ", "without text")]].concat(),
+    );
+}
+
+#[test]
+fn views_that_say_something_else_are_named() {
+    check_tampered(
+        |release| {
+            let name = "views/interactive.jsonl";
+            let text = release.scratch.read(&format!("release/{name}"));
+            release.write(name, text.replacen("\"chart_blurb\":\"", "\"chart_blurb\":\"No ", 1));
+            release.reseal_as_it_is(|_| ());
+        },
+        &[("views/interactive.jsonl: medrounds-", "is not what the tables say")],
+    );
+    check_tampered(
+        |release| {
+            let name = "views/open.jsonl";
+            let text = release.scratch.read(&format!("release/{name}"));
+            release.write(name, format!("{text}{{}}\n"));
+            release.reseal_as_it_is(|_| ());
+        },
+        &[("views/open.jsonl: there are lines for no case", "")],
+    );
+    check_tampered(
+        |release| {
+            release.change::<MedroundsCase>(CASES, |cases| cases[1].subsets.push("hard".to_owned()));
+            release.reseal(|_| ());
+        },
+        &[("cases: subset hard is not in MANIFEST.json", "")],
     );
 }
 
@@ -644,7 +696,7 @@ fn the_manifest_has_exactly_these_keys() {
     }
     let manifest: Value = serde_json::from_slice(&sample()[MANIFEST]).expect(MANIFEST);
     let expected = "format pipeline version date tool_version settings_hash profile sources nodes models prompts n_cases files \
-        content_hash redistributable not_redistributable_because";
+        content_hash subsets redistributable not_redistributable_because";
     assert_eq!(keys(&manifest), expected.split_whitespace().collect());
     for (place, expected) in [
         ("/sources/0", "name absent snapshot licence access files"),

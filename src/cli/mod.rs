@@ -1,5 +1,7 @@
 //! The command line (SPEC section 4): raw arguments to working arguments, results to text or JSON.
 
+mod compare;
+
 use anyhow::Context;
 use casemill::config::{Project, suggestion};
 use casemill::engine::{BuildOptions, EventSink, NodePlan, Session, SessionOptions, State};
@@ -116,6 +118,12 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
+    /// Agreement of extractors with reference records, slot by slot
+    ///
+    /// Examples: casemill compare data/references data/release/medrounds-1.0.0 --plot agreement.svg
+    ///           casemill compare data/references medrounds:extract_slots other.jsonl --split tuning
+    #[command(verbatim_doc_comment)]
+    Compare(compare::CompareArguments),
     /// Remove builds that no pipeline has as its last, and left-over temporary files
     ///
     /// Example: casemill clean --older-than 30d
@@ -144,6 +152,12 @@ struct SessionArguments {
     /// How models are used; `off` uses rules (live, record and replay need a model service, which this version does not have)
     #[arg(long, default_value = "off", value_name = "MODE")]
     llm: String,
+}
+
+impl Default for SessionArguments {
+    fn default() -> Self {
+        Self { limit: None, set: Vec::new(), llm: "off".to_owned() }
+    }
 }
 
 #[derive(Args)]
@@ -281,6 +295,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<Code> {
             ReviewCommand::Import(options) => run_review_import(global, options),
         },
         Command::Schema { write } => run_schema(global, write),
+        Command::Compare(options) => compare::run(global, &options),
         Command::Clean(options) => run_clean(global, &options),
         Command::RunShard { pipeline, node, index, session } => {
             let rows = global.session(&pipeline, session)?.run_shard(&node, index)?;
