@@ -1,8 +1,8 @@
 //! Which sentences report an examination, a test or vital signs.
 
 use super::Case;
-use super::narrative::Reading;
 use super::patient::Patient;
+use super::reading::Reading;
 use std::ops::Range;
 
 impl Case<'_> {

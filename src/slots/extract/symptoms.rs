@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::grammar::{Clause, Roles, Subject};
-use super::narrative::Reading;
+use super::reading::Reading;
 use super::terms::Gap;
 use crate::record::slots::Slot;
 use std::ops::Range;
