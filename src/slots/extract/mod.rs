@@ -1,8 +1,10 @@
 //! Copies the facts of a case vignette into record slots by rules.
 //!
-//! The rules hold grammar only; the clinical words come from a lexicon file (`pipelines/lexicon/slots.toml`).
-//! Nothing is rewritten or inferred: every fact is a byte range of the text. What the text does not say, or says
-//! in two ways, is left out.
+//! What a word means stands in files (`pipelines/lexicon/`): clinical terms with their slots, names of drugs, words of grammar,
+//! words of negation and person. What a clause does with them is code, which also names the English words that turn a
+//! clause from one slot to another ("died" behind a relative, "without relief" behind a drug).
+//! Nothing is rewritten or inferred: every fact is a range of the text. What the text does not say, or says in two ways, is
+//! left out.
 
 mod findings;
 mod fold;

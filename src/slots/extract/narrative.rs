@@ -11,12 +11,6 @@ use crate::record::slots::Slot;
 use std::ops::Range;
 
 impl Reading<'_> {
-    pub(super) fn push(&self, facts: &mut Facts, slot: Slot, run: &Range<usize>) {
-        if let Some(bytes) = self.bytes(run) {
-            facts.push((slot, bytes));
-        }
-    }
-
     /// Reads one sentence of the history.
     pub(super) fn sentence(&self, sentence: &Range<usize>, facts: &mut Facts) {
         let run = self.tokens_in(sentence);

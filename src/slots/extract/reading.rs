@@ -1,8 +1,8 @@
 //! A vignette in tokens, and the phrases that can be cut from it.
 
-use super::Case;
 use super::grammar::{Clause, Roles};
 use super::terms::{Gap, Mention, SlotSet, Token};
+use super::{Case, Facts};
 use crate::record::slots::Slot;
 use crate::text::context::{Experiencer, Scopes};
 use std::ops::Range;
@@ -346,5 +346,12 @@ impl Reading<'_> {
             run.start += 1;
         }
         run
+    }
+
+    /// Adds a run as a value of a slot.
+    pub(super) fn push(&self, facts: &mut Facts, slot: Slot, run: &Range<usize>) {
+        if let Some(bytes) = self.bytes(run) {
+            facts.push((slot, bytes));
+        }
     }
 }

@@ -497,16 +497,16 @@ impl Reading<'_> {
                     .clone()
                     .any(|index| matches!(self.word(index), "medical" | "illness" | "illnesses" | "psychiatric"));
                 let slot = if is_disease { Slot::PastDiagnosis } else { Slot::AdditionalNotes };
-                self.push_run(facts, slot, &self.trim_time(&item));
+                self.push(facts, slot, &self.trim_time(&item));
                 return false;
             }
             let run = self.trim_time(&item);
             // "had a hemorrhage 12 years ago"
             if self.is_history(clause) {
-                self.push_run(facts, Slot::PastDiagnosis, &run);
+                self.push(facts, Slot::PastDiagnosis, &run);
                 return false;
             }
-            self.push_run(facts, Slot::SymptomName, &run);
+            self.push(facts, Slot::SymptomName, &run);
             self.positions(&run, facts);
             return true;
         };
@@ -548,10 +548,10 @@ impl Reading<'_> {
         }
         // "past medical history is notable for chronic knee pain"
         if self.is_history(clause) {
-            self.push_run(facts, Slot::PastDiagnosis, &run);
+            self.push(facts, Slot::PastDiagnosis, &run);
             return false;
         }
-        self.push_run(facts, Slot::SymptomName, &run);
+        self.push(facts, Slot::SymptomName, &run);
         self.positions(&run, facts);
         true
     }
@@ -566,7 +566,7 @@ impl Reading<'_> {
             return false;
         }
         if clause.subject == Subject::Patient && item.len() > 2 && self.word(at + 2) != "be" {
-            self.push_run(facts, Slot::HabitLiving, item);
+            self.push(facts, Slot::HabitLiving, item);
         }
         true
     }
@@ -747,7 +747,7 @@ impl Reading<'_> {
                 continue;
             }
             let term = if self.word(term.end - 1) == "of" { term.start..term.end - 1 } else { term };
-            self.push_run(facts, Slot::SymptomTime, &term);
+            self.push(facts, Slot::SymptomTime, &term);
         }
         // "10/10"
         for index in run.clone().filter(|&index| self.word(index) == "10" && index > run.start) {
@@ -756,12 +756,12 @@ impl Reading<'_> {
                 self.case.slice(bytes).split_once('/').is_some_and(|(points, _)| points.parse::<u8>().is_ok())
             });
             if is_score {
-                self.push_run(facts, Slot::SymptomDegree, &score);
+                self.push(facts, Slot::SymptomDegree, &score);
             }
         }
         for term in self.terms(run, Slot::SymptomDegree) {
             if self.negation(&term).is_none() {
-                self.push_run(facts, Slot::SymptomDegree, &term);
+                self.push(facts, Slot::SymptomDegree, &term);
             }
         }
         self.positions(run, facts);
@@ -854,7 +854,7 @@ impl Reading<'_> {
                 {
                     facts.pop();
                     let joined = before.start..term.end;
-                    self.push_run(facts, slot, &joined);
+                    self.push(facts, slot, &joined);
                     previous = Some(joined);
                     continue;
                 }
@@ -870,7 +870,7 @@ impl Reading<'_> {
                 let is_known =
                     facts.iter().any(|(other, known)| *other == slot && self.case.slice(known.clone()) == said);
                 if !is_known {
-                    self.push_run(facts, slot, &term);
+                    self.push(facts, slot, &term);
                     previous = Some(term);
                 }
             }
@@ -914,13 +914,7 @@ impl Reading<'_> {
                 end += 2;
             }
             read_until = end;
-            self.push_run(facts, Slot::PersonalWeight, &(start..end));
-        }
-    }
-
-    fn push_run(&self, facts: &mut Facts, slot: Slot, run: &Range<usize>) {
-        if let Some(bytes) = self.bytes(run) {
-            facts.push((slot, bytes));
+            self.push(facts, Slot::PersonalWeight, &(start..end));
         }
     }
 }
