@@ -1,7 +1,8 @@
 //! From declared names to an ordered graph: unknown names, cycles, ports that do not fit.
 
 use crate::config::{
-    InputRef, Limits, NodeConfig, PipelineConfig, Problem, Problems, SourceConfig, SubsetConfig, suggestion,
+    InputRef, Limits, ModelConfig, NodeConfig, PipelineConfig, Problem, Problems, Provider, SourceConfig, SubsetConfig,
+    suggestion,
 };
 use crate::stage::{Port, PortKind, Shape, StageDef};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,8 @@ pub struct Graph {
     pub min_sources: u64,
     /// Named subsets of the cases of a release.
     pub subsets: BTreeMap<String, SubsetConfig>,
+    /// Models that model stages may ask, by name.
+    pub models: BTreeMap<String, ModelConfig>,
     pub shard_records: u64,
     pub shard_bytes: u64,
 }
@@ -46,7 +49,19 @@ pub struct Link {
     pub port: &'static str,
 }
 
+/// The name that stands for no model: the rules of the stage.
+pub const RULES: &str = "rules";
+
 impl Node {
+    /// The models that this node asks, those that are rules left out.
+    pub fn models(&self, models: &BTreeMap<String, ModelConfig>) -> Vec<String> {
+        let mut named = (self.stage.settings.models)(&self.settings);
+        named.retain(|name| models.get(name).is_some_and(|model| model.provider != Provider::Rules));
+        named.sort();
+        named.dedup();
+        named
+    }
+
     /// The nodes whose stream this one reads, in order.
     pub fn stream_inputs(&self) -> impl Iterator<Item = usize> + '_ {
         let port = self.stage.inputs.iter().find(|port| port.kind == PortKind::Records);
@@ -145,6 +160,7 @@ pub fn resolve(
             .collect(),
         min_sources: config.min_sources,
         subsets: config.subsets.clone(),
+        models: config.models.clone(),
         shard_records: config.shard_records,
         shard_bytes: config.shard_bytes,
     });
@@ -215,6 +231,9 @@ impl<'a> Resolver<'a> {
         self.check_source(config, stage);
         let inputs = self.inputs(config, stage, index);
         let settings = self.settings(config, stage);
+        if let Some(settings) = &settings {
+            self.check_models(config, stage, settings);
+        }
         let mut resources = BTreeMap::new();
         for (name, path) in &config.resources {
             match stage.resources.iter().find(|resource| resource.name == name) {
@@ -243,6 +262,17 @@ impl<'a> Resolver<'a> {
             limits: config.limits,
             optional: config.optional,
         })
+    }
+
+    fn check_models(&mut self, config: &NodeConfig, stage: &StageDef, settings: &toml::Table) {
+        for model in (stage.settings.models)(settings) {
+            if model != RULES && !self.config.models.contains_key(&model) {
+                let known = self.config.models.keys().map(String::as_str).chain([RULES]);
+                let message =
+                    format!("names the model `{model}`, which is not under [models]{}", suggestion(&model, known));
+                self.problem(config.line, &format!("nodes.{}.settings", config.name), message);
+            }
+        }
     }
 
     fn check_source(&mut self, config: &NodeConfig, stage: &StageDef) {

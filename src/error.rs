@@ -32,6 +32,9 @@ pub enum Fault {
     /// Ctrl-C or SIGTERM; finished shards are kept.
     #[error("interrupted; finished shards are kept, run the same command again to go on")]
     Interrupted,
+    /// A limit that the curator set, such as a budget; what is done is kept.
+    #[error("{0}")]
+    Stopped(String),
 }
 
 pub fn usage(message: impl fmt::Display) -> anyhow::Error {
@@ -54,7 +57,7 @@ pub fn code_of(error: &anyhow::Error) -> Code {
                 Fault::Usage(_) => Code::Usage,
                 Fault::Input(_) => Code::Input,
                 Fault::Verification(_) => Code::Verification,
-                Fault::Interrupted => Code::Interrupted,
+                Fault::Interrupted | Fault::Stopped(_) => Code::Interrupted,
             };
         }
         if cause.downcast_ref::<crate::config::Problems>().is_some() {

@@ -1,21 +1,23 @@
 //! The command line (SPEC section 4): raw arguments to working arguments, results to text or JSON.
 
 mod compare;
+mod models;
 
 use anyhow::Context;
-use casemill::config::{Project, suggestion};
-use casemill::engine::{BuildOptions, EventSink, NodePlan, Session, SessionOptions, State};
+use casemill::config::Project;
+use casemill::engine::{BuildOptions, EventSink, Llm, NodePlan, Session, SessionOptions, State};
 use casemill::env;
 use casemill::error::{Code, usage};
 use casemill::record::ledger::total_counts;
 use casemill::record::{Hash, ROW_TYPES};
 use casemill::release::licence::Profile;
-use casemill::release::{FreezeOptions, freeze, verify};
+use casemill::release::{FreezeOptions, freeze, verify, verify_replies};
 use casemill::report::plain::PlainLog;
 use casemill::report::run_log::RunLog;
 use casemill::report::terminal::TerminalProgress;
 use casemill::report::{Sinks, grouped};
 use casemill::review::{ExportOptions, export, import, to_csv};
+use casemill::service::model::{BACKOFF, Mode, Options as ModelOptions};
 use casemill::stage::STAGES;
 use casemill::store::manifest::to_json;
 use casemill::store::raw::RawHashes;
@@ -99,6 +101,9 @@ enum Command {
     Verify {
         /// Folder of the release
         release: PathBuf,
+        /// Also check that every reply of a model that a case names is in this exported file, with its bytes
+        #[arg(long, value_name = "FILE")]
+        replies: Option<PathBuf>,
     },
     /// Export what needs a person's decision, or import decisions
     ///
@@ -124,6 +129,21 @@ enum Command {
     ///           casemill compare data/references medrounds:extract_slots other.jsonl --split tuning
     #[command(verbatim_doc_comment)]
     Compare(compare::CompareArguments),
+    /// Show the exact messages that a model node sends for one record
+    ///
+    /// Example: casemill prompt extract_slots medqa/test.jsonl:0123456789abcdef
+    #[command(verbatim_doc_comment)]
+    Prompt(models::PromptArguments),
+    /// Export, import or count stored replies of models
+    Replies {
+        #[command(subcommand)]
+        command: models::RepliesCommand,
+    },
+    /// Have calls answered through a provider's batch files
+    Batch {
+        #[command(subcommand)]
+        command: models::BatchCommand,
+    },
     /// Remove builds that no pipeline has as its last, and left-over temporary files
     ///
     /// Example: casemill clean --older-than 30d
@@ -149,15 +169,39 @@ struct SessionArguments {
     /// Change a setting of a node: node.key=value
     #[arg(long, value_name = "NODE.KEY=VALUE")]
     set: Vec<String>,
-    /// How models are used; `off` uses rules (live, record and replay need a model service, which this version does not have)
-    #[arg(long, default_value = "off", value_name = "MODE")]
-    llm: String,
+    /// How models are used: off: rules alone; live: stored replies, and the others are asked for; record: all are asked for;
+    /// replay: stored replies alone, a missing one is an error
+    #[arg(long, value_enum, default_value = "off", value_name = "MODE")]
+    llm: LlmMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LlmMode {
+    Off,
+    Live,
+    Record,
+    Replay,
 }
 
 impl Default for SessionArguments {
     fn default() -> Self {
-        Self { limit: None, set: Vec::new(), llm: "off".to_owned() }
+        Self { limit: None, set: Vec::new(), llm: LlmMode::Off }
     }
+}
+
+impl SessionArguments {
+    /// Commands about models mean the build with models, whether it is said or not.
+    fn with_models(&mut self) {
+        if self.llm == LlmMode::Off {
+            self.llm = LlmMode::Live;
+        }
+    }
+}
+
+/// What sends requests: a build, and nothing else.
+struct Sending {
+    budget: Option<f64>,
+    interrupted: Arc<AtomicBool>,
 }
 
 #[derive(Args)]
@@ -175,6 +219,10 @@ struct BuildArguments {
     /// Threads; all cores without it
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// Money that model calls of this run may cost, in the currency of the pipeline's prices; it stops before the call that
+    /// could pass it
+    #[arg(long, value_name = "MONEY")]
+    budget: Option<f64>,
     #[command(flatten)]
     session: SessionArguments,
 }
@@ -182,6 +230,9 @@ struct BuildArguments {
 #[derive(Args)]
 struct PlanArguments {
     pipeline: String,
+    /// Also the calls, tokens and money of model nodes that are still to pay; nothing is sent
+    #[arg(long)]
+    cost: bool,
     #[command(flatten)]
     session: SessionArguments,
 }
@@ -289,16 +340,20 @@ pub fn run(arguments: Arguments) -> anyhow::Result<Code> {
             SourcesCommand::Check { name } => run_sources_check(global, &name),
         },
         Command::Freeze(options) => run_freeze(global, options),
-        Command::Verify { release } => run_verify(global, &release),
+        Command::Verify { release, replies } => run_verify(global, &release, replies.as_deref()),
         Command::Review { command } => match command {
             ReviewCommand::Export(options) => run_review_export(global, options),
             ReviewCommand::Import(options) => run_review_import(global, options),
         },
         Command::Schema { write } => run_schema(global, write),
         Command::Compare(options) => compare::run(global, &options),
+        Command::Prompt(options) => models::run_prompt(global, options),
+        Command::Replies { command } => models::run_replies(global, command),
+        Command::Batch { command } => models::run_batch(global, command),
         Command::Clean(options) => run_clean(global, &options),
         Command::RunShard { pipeline, node, index, session } => {
-            let rows = global.session(&pipeline, session)?.run_shard(&node, index)?;
+            let sending = Sending { budget: None, interrupted: Arc::default() };
+            let rows = global.session_that(Some(sending), &pipeline, session)?.run_shard(&node, index)?;
             print(global, &json!({"rows": rows}), || format!("{rows} rows\n"))?;
             Ok(Code::Done)
         }
@@ -321,22 +376,34 @@ impl Global {
         Ok(project)
     }
 
+    /// For commands that send nothing.
     fn session(&self, pipeline: &str, arguments: SessionArguments) -> anyhow::Result<Session> {
-        match arguments.llm.as_str() {
-            "off" => {}
-            "live" | "record" | "replay" => {
-                return Err(usage(format!(
-                    "--llm {}: this version of casemill has no model service yet; use --llm off",
-                    arguments.llm
-                )));
-            }
-            other => {
-                return Err(usage(format!(
-                    "--llm {other}: unknown{}",
-                    suggestion(other, ["off", "live", "record", "replay"])
-                )));
-            }
-        }
+        self.session_that(None, pipeline, arguments)
+    }
+
+    fn session_that(
+        &self,
+        sending: Option<Sending>,
+        pipeline: &str,
+        arguments: SessionArguments,
+    ) -> anyhow::Result<Session> {
+        let mode = match arguments.llm {
+            LlmMode::Off => None,
+            LlmMode::Live => Some(Mode::Live),
+            LlmMode::Record => Some(Mode::Record),
+            LlmMode::Replay => Some(Mode::Replay),
+        };
+        let llm = mode.map_or(Llm::Off, |mode| {
+            let sends = sending.is_some();
+            let sending = sending.unwrap_or(Sending { budget: None, interrupted: Arc::default() });
+            Llm::Models(ModelOptions {
+                mode,
+                sends,
+                budget: sending.budget,
+                interrupted: sending.interrupted,
+                backoff: BACKOFF,
+            })
+        });
         Session::open(
             pipeline,
             SessionOptions {
@@ -345,7 +412,7 @@ impl Global {
                 stages: STAGES,
                 set: arguments.set,
                 limit: arguments.limit,
-                service: None,
+                llm,
             },
         )
     }
@@ -374,12 +441,19 @@ fn run_build(global: &Global, arguments: BuildArguments) -> anyhow::Result<Code>
         Some(jobs) => jobs,
         None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
     };
-    let session = global.session(&arguments.pipeline, arguments.session)?;
+    if arguments.budget.is_some_and(|budget| !budget.is_finite() || budget < 0.0) {
+        return Err(usage("--budget must be a sum of money of at least 0"));
+    }
+    if arguments.budget.is_some() && !matches!(arguments.session.llm, LlmMode::Live | LlmMode::Record) {
+        return Err(usage("--budget limits what models may cost: give --llm live or record"));
+    }
+    let sending = Sending { budget: arguments.budget, interrupted: interrupted.clone() };
+    let session = global.session_that(Some(sending), &arguments.pipeline, arguments.session)?;
     let _lock = session.workspace.lock(&format!("building {}", arguments.pipeline))?;
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
     if !global.quiet {
         let terminal = std::io::stderr().is_terminal();
-        sinks.push(if terminal { Box::new(TerminalProgress::default()) } else { Box::new(PlainLog) });
+        sinks.push(if terminal { Box::new(TerminalProgress::default()) } else { Box::<PlainLog>::default() });
     }
     sinks.push(Box::new(RunLog::create(&session.workspace.pipeline_dir(&session.graph.pipeline).join("runs"))?));
     let options = BuildOptions { jobs, to: arguments.to, only: arguments.only, force: arguments.force, interrupted };
@@ -420,11 +494,18 @@ fn plan_document(session: &Session, plans: &[NodePlan]) -> anyhow::Result<Value>
     Ok(json!({"pipeline": session.graph.pipeline, "nodes": nodes, "overlaps": overlaps}))
 }
 
-fn run_plan(global: &Global, arguments: PlanArguments) -> anyhow::Result<Code> {
+fn run_plan(global: &Global, mut arguments: PlanArguments) -> anyhow::Result<Code> {
+    if arguments.cost {
+        arguments.session.with_models();
+    }
     let session = global.session(&arguments.pipeline, arguments.session)?;
     let plans = session.plan()?;
+    let costs = if arguments.cost { Some(session.costs(&plans)?) } else { None };
     let width = session.graph.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0);
-    let document = if global.json { plan_document(&session, &plans)? } else { Value::Null };
+    let mut document = if global.json { plan_document(&session, &plans)? } else { Value::Null };
+    if let (Some(costs), Some(document)) = (&costs, document.as_object_mut()) {
+        document.insert("costs".to_owned(), serde_json::to_value(costs)?);
+    }
     print(global, &document, || {
         let mut text = String::new();
         for (node, plan) in session.graph.nodes.iter().zip(&plans) {
@@ -435,6 +516,9 @@ fn run_plan(global: &Global, arguments: PlanArguments) -> anyhow::Result<Code> {
             let remark = if plan.state == State::Fresh { kept.unwrap_or_default() } else { plan.why.join("; ") };
             text += &format!("{:width$}  {:8} {remark}\n", node.name, plan.state.as_str());
         }
+        if let Some(costs) = &costs {
+            text += &format!("\n{}{}", models::shown_egress(&session), models::shown_costs(&session, costs));
+        }
         text
     })?;
     Ok(Code::Done)
@@ -443,9 +527,10 @@ fn run_plan(global: &Global, arguments: PlanArguments) -> anyhow::Result<Code> {
 fn run_explain(global: &Global, arguments: ExplainArguments) -> anyhow::Result<Code> {
     let session = global.session(&arguments.pipeline, arguments.session)?;
     let lives = session.explain(&arguments.id)?;
-    print(global, &json!({"lives": lives}), || {
+    let calls = lives.iter().map(|life| session.calls_in_life(&life.record_id)).collect::<anyhow::Result<Vec<_>>>()?;
+    print(global, &json!({"lives": lives, "calls": calls}), || {
         let mut text = String::new();
-        for life in &lives {
+        for (life, calls) in lives.iter().zip(&calls) {
             text += &format!("record {}\ncase   {}\n", life.record_id, life.case_id);
             if let (Some(place), Some(hash)) = (&life.place, &life.raw_sha256) {
                 text += &format!("from   {place}, SHA-256 of the raw record {hash}\n");
@@ -469,6 +554,10 @@ fn run_explain(global: &Global, arguments: ExplainArguments) -> anyhow::Result<C
                 for (port, row) in &step.side_rows {
                     text += &format!("  {port}: {row}\n");
                 }
+            }
+            for node in calls {
+                let states: Vec<String> = node.by_state.iter().map(|(state, n)| format!("{n} {state}")).collect();
+                text += &format!("\nrequests of {}: {}; {:.4} spent\n", node.node, states.join(", "), node.cost);
             }
             if !life.not_built.is_empty() {
                 text += &format!("\nnot built yet: {}\n", life.not_built.join(", "));
@@ -734,22 +823,35 @@ fn run_review_import(global: &Global, arguments: ReviewImportArguments) -> anyho
     Ok(Code::Done)
 }
 
-fn run_verify(global: &Global, release: &Path) -> anyhow::Result<Code> {
+fn run_verify(global: &Global, release: &Path, replies: Option<&Path>) -> anyhow::Result<Code> {
     let result = verify(release)?;
-    print(global, &serde_json::to_value(&result)?, || {
+    let replies = replies.map(|file| verify_replies(release, file)).transpose()?;
+    let faults: Vec<&String> = result.faults.iter().chain(replies.iter().flat_map(|replies| &replies.faults)).collect();
+    let mut document = serde_json::to_value(&result)?;
+    if let (Some(replies), Some(document)) = (&replies, document.as_object_mut()) {
+        document.insert("replies".to_owned(), serde_json::to_value(replies)?);
+    }
+    print(global, &document, || {
         let hash = result.content_hash.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
-        let mut text: String = result.faults.iter().map(|fault| format!("{fault}\n")).collect();
+        let mut text: String = faults.iter().map(|fault| format!("{fault}\n")).collect();
         text += &format!(
             "{}: {} files, {} bytes, {} cases, content hash {hash}: {}\n",
             release.display(),
             result.n_files,
             grouped(result.bytes),
             grouped(result.n_cases),
-            if result.faults.is_empty() { "verified".to_owned() } else { format!("{} faults", result.faults.len()) }
+            if faults.is_empty() { "verified".to_owned() } else { format!("{} faults", faults.len()) }
         );
+        if let Some(replies) = &replies {
+            text += &format!(
+                "{} replies are named by cases, {} are in the file\n",
+                grouped(replies.n_named),
+                grouped(replies.n_in_file)
+            );
+        }
         text
     })?;
-    Ok(if result.faults.is_empty() { Code::Done } else { Code::Verification })
+    Ok(if faults.is_empty() { Code::Done } else { Code::Verification })
 }
 
 fn run_schema(global: &Global, write: bool) -> anyhow::Result<Code> {

@@ -1,9 +1,11 @@
 //! Pipelines and sources as declared in TOML. This module parses and validates; it never executes.
 
+pub mod model;
 pub mod pipeline;
 pub mod source;
 pub mod toml_file;
 
+pub use model::{Egress, ModelConfig, Provider, Structured};
 pub use pipeline::{InputRef, Limits, NodeConfig, PipelineConfig, SourceUse, SubsetConfig};
 pub use source::SourceConfig;
 pub use toml_file::{Located, Problem, Problems, suggestion};

@@ -1,5 +1,6 @@
 //! `pipelines/<pipeline>.toml`: the graph of one benchmark.
 
+use super::model::{ModelConfig, read_models};
 use super::toml_file::{Located, Problems, TableReader, read_file};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub struct PipelineConfig {
     pub nodes: BTreeMap<String, NodeConfig>,
     /// Named subsets of the cases of a release.
     pub subsets: BTreeMap<String, SubsetConfig>,
+    /// Models that model stages may ask, by name.
+    pub models: BTreeMap<String, ModelConfig>,
     pub shard_records: u64,
     pub shard_bytes: u64,
 }
@@ -132,6 +135,7 @@ pub fn parse(file: &str, text: &str) -> Result<PipelineConfig, Problems> {
         root.tables("subsets", |name, subset| {
             subsets.insert(name.to_owned(), read_subset(name, subset));
         });
+        let models = read_models(&mut root);
         let mut nodes = BTreeMap::new();
         root.tables("nodes", |name, node| {
             nodes.insert(name.to_owned(), read_node(name, node));
@@ -150,6 +154,7 @@ pub fn parse(file: &str, text: &str) -> Result<PipelineConfig, Problems> {
             sources,
             nodes,
             subsets,
+            models,
             shard_records,
             shard_bytes,
         }

@@ -167,13 +167,22 @@ impl<'a> TableReader<'a> {
 
     pub fn share(&mut self, key: &'static str) -> Option<Located<f64>> {
         self.optional(key, "a share between 0.0 and 1.0", |value| {
-            let number = match value {
-                DeValue::Float(float) => float.as_str().replace('_', "").parse::<f64>().ok()?,
-                DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok()? as f64,
-                _ => return None,
-            };
-            (0.0..=1.0).contains(&number).then_some(number)
+            number_of(value).filter(|number| (0.0..=1.0).contains(number))
         })
+    }
+
+    pub fn number(&mut self, key: &'static str) -> Option<Located<f64>> {
+        self.optional(key, "a number", number_of)
+    }
+
+    /// A whole number of at least 1; `default` where there is none.
+    pub fn positive(&mut self, key: &'static str, default: u32) -> u32 {
+        self.optional(key, "a whole number of at least 1", |value| {
+            let integer = value.as_integer()?;
+            let number = u32::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok()?;
+            (number > 0).then_some(number)
+        })
+        .map_or(default, |found| found.value)
     }
 
     pub fn count(&mut self, key: &'static str) -> Option<Located<u64>> {
@@ -262,6 +271,16 @@ impl<'a> TableReader<'a> {
                 self.problem(line, key, message);
             }
         }
+    }
+}
+
+fn number_of(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Float(float) => float.as_str().replace('_', "").parse().ok(),
+        DeValue::Integer(integer) => {
+            Some(i64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok()? as f64)
+        }
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a run tells about itself. Consumers (terminal, log lines, run log) render it; the engine never prints.
 
 use crate::record::ledger::SourceCounts;
+use crate::stage::CallCounts;
 use serde::Serialize;
 
 /// One thing that happened.
@@ -52,6 +53,13 @@ pub enum Event {
         index: u32,
         rows: u64,
         n_shards: u32,
+    },
+    /// How the calls of the build stand, while a model node runs and when it ends.
+    Calls {
+        node: String,
+        counts: CallCounts,
+        /// The node has ended.
+        last: bool,
     },
     NodeFinished {
         node: String,

@@ -19,7 +19,7 @@ impl NodeWork<'_> {
         let mut counts = SourceCounts::new();
         let mut shards = Vec::new();
         let mut sides: BTreeMap<String, u64> = BTreeMap::new();
-        let mut replies = BTreeMap::new();
+        let (mut replies, mut failed_calls) = (BTreeMap::new(), BTreeMap::new());
         for index in 0..n_shards {
             let folder = shard::shard_dir(self.build_dir, index);
             let (manifest, summary) =
@@ -29,6 +29,7 @@ impl NodeWork<'_> {
                 *sides.entry(port.name.to_owned()).or_default() += manifest.rows(&shard::side_file(port.name));
             }
             replies.extend(manifest.replies);
+            failed_calls.extend(manifest.failed_calls);
             shards.push(summary);
         }
         self.check_limits(&counts)?;
@@ -52,6 +53,7 @@ impl NodeWork<'_> {
             n_stream_shards: self.n_shards,
             sides,
             replies,
+            failed_calls,
             shards,
         };
         ensure!(

@@ -1,5 +1,6 @@
 //! Planning and running: the only module that knows fingerprints, shards and the order of nodes.
 
+mod calls;
 mod decide;
 pub mod events;
 pub mod explain;
@@ -11,8 +12,9 @@ pub mod session;
 pub mod stream;
 mod work;
 
+pub use calls::NodeCost;
 pub use events::{Event, EventSink};
 pub use finish::show_reasons;
 pub use plan::{NodePlan, State};
 pub use run::{BuildOptions, BuildSummary};
-pub use session::{Session, SessionOptions};
+pub use session::{Llm, Session, SessionOptions};

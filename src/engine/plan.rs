@@ -3,7 +3,7 @@
 use super::session::Session;
 use crate::dag::Node;
 use crate::record::Hash;
-use crate::stage::Shape;
+use crate::stage::{NO_REPLY, Shape};
 use crate::store::manifest::{Components, CurrentFile, InputHash, STORE_FORMAT, StageManifest};
 use crate::store::{fs, read_json};
 use serde::Serialize;
@@ -84,7 +84,7 @@ impl Session {
         let build_dir = self.workspace.build_dir(&self.graph.pipeline, &node.name, &components.fingerprint()?);
         let manifest: Option<StageManifest> = read_json(&build_dir.join("stage.json"))?;
         if let Some(manifest) = manifest {
-            let why = self.changed_replies(&manifest)?;
+            let why = self.changed_replies(&manifest.replies, &manifest.failed_calls)?;
             let state = if why.is_empty() { State::Fresh } else { State::Stale };
             let manifest = why.is_empty().then(|| Arc::new(manifest));
             return Ok(NodePlan { state, why, components: Some(components), build_dir: Some(build_dir), manifest });
@@ -112,22 +112,33 @@ impl Session {
         Ok(read_json::<StageManifest>(&path)?.map(|manifest| manifest.components))
     }
 
-    /// Why a committed node is stale although its fingerprint is the same.
-    fn changed_replies(&self, manifest: &StageManifest) -> anyhow::Result<Vec<String>> {
-        let n_changed = self.n_changed_replies(&manifest.replies)?;
-        Ok(if n_changed == 0 { Vec::new() } else { vec![format!("{n_changed} accepted replies changed")] })
-    }
-
-    /// Accepted replies that are no longer what a node or shard was built from.
-    pub(super) fn n_changed_replies(&self, replies: &BTreeMap<Hash, Hash>) -> anyhow::Result<u64> {
-        let Some(service) = &self.service else { return Ok(0) };
+    /// Why a committed node or shard is stale although its fingerprint is the same.
+    pub(super) fn changed_replies(
+        &self,
+        replies: &BTreeMap<Hash, Hash>,
+        failed_calls: &BTreeMap<Hash, String>,
+    ) -> anyhow::Result<Vec<String>> {
+        let Some(service) = &self.service else { return Ok(Vec::new()) };
         let mut n_changed = 0;
         for (key, hash) in replies {
-            if service.stored(key)?.as_ref() != Some(hash) {
+            n_changed += u64::from(service.stored(key)?.as_ref() != Some(hash));
+        }
+        let mut n_unanswered = 0;
+        for (key, reason) in failed_calls {
+            if service.stored(key)?.is_some() {
                 n_changed += 1;
+            } else if reason == NO_REPLY && service.may_ask() {
+                n_unanswered += 1;
             }
         }
-        Ok(n_changed)
+        let mut why = Vec::new();
+        if n_changed > 0 {
+            why.push(format!("{n_changed} accepted replies changed"));
+        }
+        if n_unanswered > 0 {
+            why.push(format!("{n_unanswered} calls have no answer yet"));
+        }
+        Ok(why)
     }
 
     fn components(&self, index: usize, node: &Node, plans: &[NodePlan]) -> anyhow::Result<Components> {
@@ -146,7 +157,14 @@ impl Session {
         ]);
         if node.stage.shape == Shape::Model {
             // `off` swaps models for rules before fingerprinting; all other modes share one fingerprint.
-            engine.insert("models".to_owned(), if self.service.is_some() { "asked" } else { "off" }.into());
+            match self.service_of(node) {
+                None => drop(engine.insert("models".to_owned(), "off".into())),
+                Some(service) => {
+                    for model in (node.stage.settings.models)(&node.settings) {
+                        engine.insert(format!("models.{model}"), service.identity(&model)?);
+                    }
+                }
+            }
         }
         let mut raw = BTreeMap::new();
         if node.source.is_some() {

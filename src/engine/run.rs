@@ -8,7 +8,7 @@ use super::work::{NodeWork, Role};
 use crate::dag::Node;
 use crate::error::{Fault, usage};
 use crate::record::ledger::total_counts;
-use crate::stage::AnyStage;
+use crate::stage::{AnyStage, Shape};
 use crate::store::manifest::{CurrentFile, StageManifest, to_json};
 use crate::store::{fs, read_json};
 use anyhow::Context;
@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// How to run. None of it changes an output byte.
 #[derive(Clone, Debug)]
@@ -218,7 +219,15 @@ impl Session {
                 })
                 .collect();
             drop(sender);
-            for result in receiver {
+            loop {
+                let result = match receiver.recv_timeout(CALLS_SHOWN) {
+                    Ok(result) => result,
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.show_calls(work.node, false, events);
+                        continue;
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                };
                 match result {
                     Ok((index, rows)) => events.take(&Event::ShardFinished {
                         node: work.node.name.clone(),
@@ -237,12 +246,24 @@ impl Session {
                 }
             }
         });
+        self.show_calls(work.node, true, events);
         if let Some(error) = first_error {
             return Err(error);
         }
         interrupted(options)
     }
+
+    fn show_calls(&self, node: &Node, last: bool, events: &mut dyn EventSink) {
+        if node.stage.shape == Shape::Model
+            && let Some(service) = self.service_of(node)
+        {
+            events.take(&Event::Calls { node: node.name.clone(), counts: service.counts(), last });
+        }
+    }
 }
+
+/// How often a sink hears of the calls of a running node.
+const CALLS_SHOWN: Duration = Duration::from_secs(1);
 
 fn interrupted(options: &BuildOptions) -> anyhow::Result<()> {
     if options.interrupted.load(Ordering::Relaxed) { Err(Fault::Interrupted.into()) } else { Ok(()) }

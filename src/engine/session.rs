@@ -3,13 +3,16 @@
 use super::events::Event;
 use super::stream::Caches;
 use crate::config::source::{RIGHTS_FILE, parse_rights};
-use crate::config::{Located, Problem, Problems, Project, SourceConfig, suggestion};
+use crate::config::{Located, PipelineConfig, Problem, Problems, Project, SourceConfig, suggestion};
 use crate::dag::{self, Graph, Node};
 use crate::error::{input, usage};
 use crate::record::raw::{RawFile, RawSource};
 use crate::record::{Hash, Rights};
+use crate::service::model::governance::widest;
+use crate::service::model::{self, Models};
 use crate::stage::{AnyStage, ModelService, Resources, StageArguments, StageDef};
 use crate::store::raw::RawHashes;
+use crate::store::replies::ReplyStore;
 use crate::store::{Workspace, fs, raw};
 use anyhow::Context;
 use std::collections::BTreeMap;
@@ -25,8 +28,17 @@ pub struct SessionOptions {
     /// `node.key=value`
     pub set: Vec<String>,
     pub limit: Option<u64>,
-    /// The way to models; `None` is `--llm off`.
-    pub service: Option<Arc<dyn ModelService>>,
+    pub llm: Llm,
+}
+
+/// The way to models.
+pub enum Llm {
+    /// Rules only.
+    Off,
+    /// The models of the pipeline.
+    Models(model::Options),
+    /// Another service, in tests.
+    Service(Arc<dyn ModelService>),
 }
 
 /// A source whose files are there.
@@ -48,7 +60,10 @@ pub struct Session {
     /// Why a node is left out of this run.
     pub absent: BTreeMap<usize, String>,
     pub limit: Option<u64>,
+    /// `None` is `--llm off`.
     pub service: Option<Arc<dyn ModelService>>,
+    /// The service, if it is that of the pipeline's models.
+    pub models: Option<Arc<Models>>,
     pub hashes: std::sync::Mutex<RawHashes>,
     resources: Vec<NodeResources>,
     stages: Vec<OnceLock<Result<AnyStage, String>>>,
@@ -68,6 +83,10 @@ impl Session {
         let mut config = options.project.pipeline(pipeline)?;
         for text in &options.set {
             let (node, key, value) = parse_set(text)?;
+            if node == "models" {
+                set_model(&mut config, text, &key, value)?;
+                continue;
+            }
             let known = config.nodes.keys().cloned().collect::<Vec<_>>();
             let Some(node) = config.nodes.get_mut(&node) else {
                 return Err(usage(format!(
@@ -89,6 +108,18 @@ impl Session {
             .map(|node| load_resources(&options.project, &graph, node))
             .collect::<anyhow::Result<Vec<_>>>()?;
         let stages = graph.nodes.iter().map(|_| OnceLock::new()).collect();
+        let (service, models): (Option<Arc<dyn ModelService>>, _) = match options.llm {
+            Llm::Off => (None, None),
+            Llm::Service(service) => (Some(service), None),
+            Llm::Models(llm) => {
+                let asking = graph.nodes.iter().enumerate().filter(|(index, _)| !absent.contains_key(index));
+                let used: Vec<String> = asking.flat_map(|(_, node)| node.models(&graph.models)).collect();
+                let store = Arc::new(ReplyStore::new(options.workspace.replies_dir()));
+                let variable = |name: &str| std::env::var(name).ok();
+                let models = Arc::new(Models::open(&graph.models, &used, store, llm, variable)?);
+                (Some(models.clone()), Some(models))
+            }
+        };
         Ok(Self {
             project: options.project,
             workspace: options.workspace,
@@ -96,7 +127,8 @@ impl Session {
             sources,
             absent,
             limit: options.limit,
-            service: options.service,
+            service,
+            models,
             hashes: std::sync::Mutex::new(hashes),
             resources,
             stages,
@@ -115,8 +147,21 @@ impl Session {
         })
     }
 
+    /// The way to the models of a node; `None` if it asks none.
+    pub fn service_of(&self, node: &Node) -> Option<&dyn ModelService> {
+        let service = self.service.as_deref()?;
+        // A service of a test answers for names that the pipeline does not declare.
+        let asks = self.models.is_none() || !node.models(&self.graph.models).is_empty();
+        asks.then_some(service)
+    }
+
     pub fn resource_hashes(&self, index: usize) -> BTreeMap<String, Hash> {
         self.resources.get(index).map(|resources| resources.hashes.clone()).unwrap_or_default()
+    }
+
+    /// The text of a resource of a node.
+    pub fn resource_text(&self, index: usize, name: &str) -> anyhow::Result<&str> {
+        self.resources.get(index).with_context(|| format!("there is no node {index}"))?.files.text(name)
     }
 
     /// The source of a reader.
@@ -183,8 +228,52 @@ impl Session {
                 events.push(Event::Warning { message: format!("{} is empty", file.path) });
             }
         }
+        events.extend(self.egress_warnings());
         events
     }
+}
+
+impl Session {
+    /// Sources whose records will not be sent to a model that a node below them asks: said before anything runs.
+    fn egress_warnings(&self) -> Vec<Event> {
+        let mut warnings = Vec::new();
+        if self.models.is_none() {
+            return warnings;
+        }
+        for (index, node) in self.graph.nodes.iter().enumerate().filter(|(index, _)| !self.absent.contains_key(index)) {
+            let above = self.graph.ancestors(index);
+            let sources = above.iter().filter_map(|above| self.graph.nodes.get(*above)?.source.as_ref());
+            for found in sources.filter_map(|name| self.sources.get(name)) {
+                for model in node.models(&self.graph.models).iter().filter_map(|name| self.graph.models.get(name)) {
+                    if widest(&found.raw.rights).is_none_or(|widest| model.egress > widest) {
+                        let message = format!(
+                            "records of {} may not be sent to model {} (egress {}): node {} puts them in quarantine",
+                            found.raw.name,
+                            model.name,
+                            model.egress.as_str(),
+                            node.name
+                        );
+                        warnings.push(Event::Warning { message });
+                    }
+                }
+            }
+        }
+        warnings
+    }
+}
+
+/// `models.NAME.key=value`
+fn set_model(config: &mut PipelineConfig, text: &str, path: &str, value: toml::Value) -> anyhow::Result<()> {
+    let Some((name, key)) = path.split_once('.') else {
+        return Err(usage(format!("--set {text}: write it as models.NAME.key=value")));
+    };
+    let Some(model) = config.models.get(name) else {
+        let known = suggestion(name, config.models.keys().map(String::as_str));
+        return Err(usage(format!("--set {text}: no model `{name}`{known}")));
+    };
+    let changed = model.with(key, value)?;
+    config.models.insert(name.to_owned(), changed);
+    Ok(())
 }
 
 /// `node.key=value`; the value is TOML, or text when it is not.

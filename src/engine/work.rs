@@ -8,7 +8,7 @@ use crate::dag::Node;
 use crate::error::{Fault, input, usage};
 use crate::record::raw::{Cut, RawSource, ShardLimits};
 use crate::record::{RecordId, to_batch};
-use crate::stage::{AnyStage, Extras, PortKind, SideInputs, StageContext, StageDef, Stream};
+use crate::stage::{AnyStage, Extras, MODEL_REASONS, PortKind, Shape, SideInputs, StageContext, StageDef, Stream};
 use crate::store::manifest::to_json;
 use crate::store::shard::{self, ShardContent};
 use crate::store::{fs, raw, read_json};
@@ -117,7 +117,8 @@ impl<'a> NodeWork<'a> {
         }
     }
 
-    /// Removes the shards of a model node whose accepted replies have changed, so that they are made again.
+    /// Removes the shards of a model node whose accepted replies have changed, or whose unanswered calls can be asked
+    /// again, so that they are made again.
     pub fn remove_outdated_shards(&self) -> anyhow::Result<()> {
         if !matches!(self.stage, AnyStage::Model(_)) {
             return Ok(());
@@ -125,7 +126,7 @@ impl<'a> NodeWork<'a> {
         for index in 0..self.n_shards {
             let folder = self.target(index);
             let Some((manifest, _)) = shard::read_manifest(&folder)? else { continue };
-            if self.session.n_changed_replies(&manifest.replies)? > 0 {
+            if !self.session.changed_replies(&manifest.replies, &manifest.failed_calls)?.is_empty() {
                 // `stage.json` first: it says that every shard is there.
                 fs::remove_file(&self.build_dir.join("stage.json"))?;
                 let trash = fs::temporary_beside(&folder);
@@ -157,7 +158,7 @@ impl<'a> NodeWork<'a> {
             }
             AnyStage::Record(stage) => stage.run(&read()?, &context)?,
             AnyStage::Filter(stage) => stage.run(&read()?, &context)?,
-            AnyStage::Model(stage) => stage.run(&read()?, self.session.service.as_deref(), &context)?,
+            AnyStage::Model(stage) => stage.run(&read()?, self.session.service_of(self.node), &context)?,
             AnyStage::Table(stage) => {
                 let columns = stage.columns(&read()?, index)?;
                 let rows = columns.num_rows() as u64;
@@ -187,7 +188,9 @@ impl<'a> NodeWork<'a> {
     pub fn commit(&self, target: &Path, part: &RecordBatch, extras: Extras) -> anyhow::Result<()> {
         let stage = self.node.stage;
         for row in &extras.ledger {
-            let declared = stage.reasons.contains(&row.reason.as_str());
+            let reason = row.reason.as_str();
+            let of_calls = stage.shape == Shape::Model && MODEL_REASONS.contains(&reason);
+            let declared = of_calls || stage.reasons.contains(&reason);
             ensure!(declared, "stage {} gave the reason `{}`, which it does not declare", stage.name, row.reason);
         }
         let mut sides = BTreeMap::new();
@@ -211,6 +214,7 @@ impl<'a> NodeWork<'a> {
             raw_media: extras.raw_media,
             counts: extras.counts,
             replies: extras.replies,
+            failed_calls: extras.failed_calls,
         };
         shard::commit(&self.session.workspace, target, content).map(drop)
     }

@@ -1,7 +1,7 @@
 //! The 24-slot clinical record of MedRoundsQA (Tables 6 and 7) and the case it becomes in a release.
 
 use super::question::AnswerOption;
-use super::{Access, Provenance, Record, RecordId, Row};
+use super::{Access, Hash, Provenance, Record, RecordId, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -368,6 +368,19 @@ pub struct SpecialtyRow {
     pub evidence: Vec<String>,
 }
 
+/// A reply of a model that went into a record: its bytes are in the store of replies and in exported files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplyTrace {
+    /// Stage that asked.
+    pub stage: String,
+    /// `provider/model`
+    pub model: String,
+    /// Key of the call: SHA-256 of provider, model, parameters, messages, schema and sample number (SPEC section 7).
+    pub call: Hash,
+    /// SHA-256 of the bytes that the server sent.
+    pub sha256: Hash,
+}
+
 /// A question with its slots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlotRecord {
@@ -391,8 +404,10 @@ pub struct SlotRecord {
     pub fidelity: Option<Fidelity>,
     /// Null as long as no stage has assigned one.
     pub specialty: Option<SpecialtyRow>,
-    /// What made the slots: `rules`.
+    /// What made the slots: `rules`, or a model as `provider/model`.
     pub extractor: String,
+    /// The replies of models that went into the record.
+    pub replies: Vec<ReplyTrace>,
 }
 
 impl Row for SlotRecord {
@@ -435,7 +450,10 @@ pub struct MedroundsCase {
     pub ground_truth_diagnosis: String,
     pub exam: Option<String>,
     pub subject: Option<String>,
+    /// What made the slots: `rules`, or a model as `provider/model`.
     pub extractor: String,
+    /// The replies of models that the record was made from; none where rules made it.
+    pub replies: Vec<ReplyTrace>,
     /// One of the paper's 17; null if no stage has assigned one.
     pub specialty: Option<String>,
     /// Whether the rules were far enough from another specialty.

@@ -91,6 +91,7 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
         exam: record.exam,
         subject: record.subject,
         extractor: record.extractor,
+        replies: record.replies,
         specialty: record.specialty.as_ref().map(|specialty| specialty.name.clone()),
         specialty_confident: record.specialty.as_ref().map(|specialty| specialty.confident),
         specialty_evidence: record.specialty.map(|specialty| specialty.evidence).unwrap_or_default(),

@@ -3,8 +3,8 @@
 use super::case::{CASE_TYPES, CaseContext, CaseRows, CaseType};
 use super::licence::{Profile, not_redistributable};
 use super::manifest::{
-    MANIFEST, Manifest, ManifestCounts, ManifestFile, ManifestNode, ManifestSource, RELEASE_FORMAT, RawManifestFile,
-    SUMS, sums,
+    MANIFEST, Manifest, ManifestCounts, ManifestFile, ManifestModel, ManifestNode, ManifestPrompt, ManifestSource,
+    RELEASE_FORMAT, RawManifestFile, SUMS, sums,
 };
 use super::merkle;
 use super::spill::Spill;
@@ -17,6 +17,7 @@ use crate::record::ledger::{Counts, DuplicateRow, LedgerRow, ReviewRow, SourceCo
 use crate::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
 use crate::record::{Access, Hash, RecordId, Row, RowType, arrow_schema, from_batch, to_batch, to_batch_as};
 use crate::stage::PortKind;
+use crate::stage::prompt::{PROMPT, Prompt};
 use crate::store::manifest::to_json;
 use crate::store::parquet::TableWriter;
 use crate::store::{fs, raw, shard};
@@ -593,6 +594,7 @@ impl ReleaseWriter<'_> {
                 files: files.collect(),
             });
         }
+        let (models, prompts) = self.models_and_prompts()?;
         Ok(Manifest {
             format: RELEASE_FORMAT,
             pipeline: graph.pipeline.clone(),
@@ -605,13 +607,45 @@ impl ReleaseWriter<'_> {
             not_redistributable_because: because,
             sources,
             nodes,
-            models: Vec::new(),
-            prompts: Vec::new(),
+            models,
+            prompts,
             n_cases,
             subsets,
             files,
             content_hash,
         })
+    }
+}
+
+impl ReleaseWriter<'_> {
+    /// What was asked, and how.
+    fn models_and_prompts(&self) -> anyhow::Result<(Vec<ManifestModel>, Vec<ManifestPrompt>)> {
+        let session = self.session;
+        let (mut models, mut prompts) = (Vec::new(), Vec::new());
+        for index in session.asking_nodes() {
+            let node = session.node(index)?;
+            let manifest = self.plans.get(index).and_then(|plan| plan.manifest.as_ref());
+            for config in node.models(&session.graph.models).iter().filter_map(|name| session.graph.models.get(name)) {
+                models.push(ManifestModel {
+                    node: node.name.clone(),
+                    name: config.name.clone(),
+                    provider: config.provider.as_str().to_owned(),
+                    model: config.model.clone(),
+                    parameters: config.parameters(),
+                    n_replies: manifest.map_or(0, |manifest| manifest.replies.len() as u64),
+                });
+            }
+            if let Some(file) = node.resources.get(PROMPT) {
+                let hashes = session.resource_hashes(index);
+                prompts.push(ManifestPrompt {
+                    node: node.name.clone(),
+                    file: file.clone(),
+                    version: Prompt::version(session.resource_text(index, PROMPT)?)?,
+                    sha256: hashes.get(PROMPT).cloned().context("a prompt without a hash")?,
+                });
+            }
+        }
+        Ok((models, prompts))
     }
 }
 

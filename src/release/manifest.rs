@@ -31,8 +31,10 @@ pub struct Manifest {
     pub not_redistributable_because: Vec<String>,
     pub sources: Vec<ManifestSource>,
     pub nodes: Vec<ManifestNode>,
-    pub models: Vec<String>,
-    pub prompts: Vec<String>,
+    /// Models that nodes asked, in the order of nodes; none in a build by rules.
+    pub models: Vec<ManifestModel>,
+    /// Prompts of those nodes.
+    pub prompts: Vec<ManifestPrompt>,
     pub n_cases: u64,
     /// Named subsets of the cases, with their sizes.
     pub subsets: Vec<SubsetSize>,
@@ -70,6 +72,30 @@ pub struct ManifestNode {
     pub revision: u32,
     pub fingerprint: Hash,
     pub by_source: Vec<ManifestCounts>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestModel {
+    pub node: String,
+    /// Name under `[models]` of the pipeline.
+    pub name: String,
+    pub provider: String,
+    pub model: String,
+    /// Temperature, seed and the like: what is part of the key of every call.
+    pub parameters: serde_json::Value,
+    /// Replies that the node's records were made from.
+    pub n_replies: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestPrompt {
+    pub node: String,
+    /// Below `pipelines/`.
+    pub file: String,
+    pub version: u32,
+    pub sha256: Hash,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,4 +11,4 @@ pub mod verify;
 pub mod views;
 
 pub use freeze::{FreezeOptions, FreezeSummary, freeze};
-pub use verify::{Verification, verify};
+pub use verify::{Verification, verify, verify_replies};

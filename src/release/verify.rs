@@ -9,10 +9,10 @@ use super::views;
 use crate::error::usage;
 use crate::record::ledger::SourceCounts;
 use crate::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
-use crate::record::slots::Grounding;
+use crate::record::slots::{Grounding, ReplyTrace};
 use crate::record::{Hash, Row, RowType, from_batch};
 use crate::store::manifest::to_json;
-use crate::store::{fs, parquet, raw};
+use crate::store::{fs, parquet, raw, replies};
 use anyhow::Context;
 use serde::Serialize;
 use serde_json::Value;
@@ -51,6 +51,58 @@ pub fn verify(folder: &Path) -> anyhow::Result<Verification> {
     }
     checker.result.faults.dedup();
     Ok(checker.result)
+}
+
+/// What the replies of models behind a release are, compared with a file of replies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RepliesVerification {
+    pub faults: Vec<String>,
+    /// Replies that cases name, each once.
+    pub n_named: u64,
+    /// Lines of the file.
+    pub n_in_file: u64,
+}
+
+/// Checks that every reply that a case of a release names is in an exported file, with the bytes that its hash says.
+///
+/// # Errors
+/// The file cannot be read at all. Replies that are missing or wrong are in the result.
+pub fn verify_replies(folder: &Path, file: &Path) -> anyhow::Result<RepliesVerification> {
+    let mut result = RepliesVerification::default();
+    let mut known: BTreeSet<(Hash, Hash)> = BTreeSet::new();
+    replies::read_export(file, &mut |reply| {
+        result.n_in_file += 1;
+        known.insert((reply.key, reply.sha256));
+        Ok(())
+    })?;
+    #[derive(serde::Deserialize)]
+    struct Named {
+        case_id: String,
+        replies: Vec<ReplyTrace>,
+    }
+    let mut named = BTreeSet::new();
+    for name in fs::list(&folder.join("cases"))? {
+        let path = folder.join("cases").join(&name);
+        let cases: Vec<Named> = from_batch(&parquet::read_columns(&path, &["case_id", "replies"])?)?;
+        for case in cases {
+            for reply in case.replies {
+                let pair = (reply.call, reply.sha256);
+                if !known.contains(&pair) {
+                    let message = format!(
+                        "case {}: reply {} to call {} is not in {}",
+                        case.case_id,
+                        pair.1,
+                        pair.0,
+                        file.display()
+                    );
+                    result.faults.push(message);
+                }
+                named.insert(pair);
+            }
+        }
+    }
+    result.n_named = named.len() as u64;
+    Ok(result)
 }
 
 struct Checker<'a> {

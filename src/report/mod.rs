@@ -5,6 +5,7 @@ pub mod run_log;
 pub mod terminal;
 
 use crate::engine::{Event, EventSink};
+use crate::stage::CallCounts;
 
 /// Several sinks as one.
 pub struct Sinks(pub Vec<Box<dyn EventSink>>);
@@ -36,6 +37,7 @@ pub fn line(event: &Event) -> Option<String> {
         Event::ShardFinished { node, index, rows, n_shards } => {
             format!("{node}: shard {index} of {n_shards}, {rows} rows")
         }
+        Event::Calls { node, counts, .. } => format!("{node}: {}", calls(counts)),
         Event::NodeFinished { node, counts, n_shards, bytes } => {
             let total = total_counts(counts);
             let mut text = format!("{node}: {} in, {} kept", grouped(total.n_in), grouped(total.kept));
@@ -73,6 +75,25 @@ pub fn line(event: &Event) -> Option<String> {
         }
         Event::Interrupted => "interrupted: finished shards are kept".to_owned(),
     })
+}
+
+/// `12 replies from the store, 30 from models, 1 call failed; 34 requests, 51 200 + 9 600 tokens, 0.2240 spent`
+pub fn calls(counts: &CallCounts) -> String {
+    let mut text =
+        format!("{} replies from the store, {} from models", grouped(counts.replayed), grouped(counts.answered));
+    if counts.failed > 0 {
+        text += &format!(", {} calls failed", grouped(counts.failed));
+    }
+    if counts.requests > 0 {
+        text += &format!(
+            "; {} requests, {} + {} tokens, {:.4} spent",
+            grouped(counts.requests),
+            grouped(counts.input_tokens),
+            grouped(counts.output_tokens),
+            counts.spent
+        );
+    }
+    text
 }
 
 /// `1 234 567`

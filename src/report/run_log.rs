@@ -31,6 +31,9 @@ impl RunLog {
 
 impl EventSink for RunLog {
     fn take(&mut self, event: &Event) {
+        if matches!(event, Event::Calls { last: false, .. }) {
+            return;
+        }
         let entry = Entry { time: jiff::Timestamp::now().to_string(), event };
         if let Ok(mut line) = serde_json::to_vec(&entry) {
             line.push(b'\n');

@@ -50,6 +50,11 @@ impl EventSink for TerminalProgress {
                 bar.enable_steady_tick(std::time::Duration::from_millis(200));
                 self.bar = Some(bar);
             }
+            Event::Calls { node, counts, last: false } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_message(format!("{node}: {}", super::calls(counts)));
+                }
+            }
             Event::NodeFinished { .. }
             | Event::NodeFailed { .. }
             | Event::BuildFinished { .. }

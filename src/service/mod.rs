@@ -1,4 +1,7 @@
-//! What casemill asks for help: so far a text embedder, behind the feature `embedder`.
+//! What casemill asks for help: models, files of public servers, and, behind the feature `embedder`, a text embedder.
 
 #[cfg(feature = "embedder")]
 pub mod embedder;
+pub mod fetch;
+pub mod http;
+pub mod model;

@@ -11,9 +11,9 @@ pub mod tables;
 
 use crate::record::ledger::Exit;
 use crate::record::question::AnswerOption;
+use crate::text::strict_json::kind;
 use lines::RawLine;
 use serde_json::{Map, Value};
-use strict_json::kind;
 
 /// Why a raw row does not become a record.
 #[derive(Clone, Debug, PartialEq, Eq)]

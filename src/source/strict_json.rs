@@ -1,9 +1,8 @@
-//! JSON as it stands, without silent repair: a key that comes twice is an error, not "the last one wins".
+//! Lines of JSON, with the reason why one cannot be read.
 
 use super::RowFault;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use crate::text::strict_json::{is_duplicate_key, kind, parse_value};
 use serde_json::{Map, Value};
-use std::fmt;
 
 /// Reasons of [`parse_object`].
 pub const REASONS: &[&str] = &["invalid_utf8", "invalid_json", "duplicate_key", "not_an_object"];
@@ -13,96 +12,17 @@ pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, RowFault> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         RowFault::quarantine("invalid_utf8", format!("byte {} of the line is not UTF-8", error.valid_up_to() + 1))
     })?;
-    match serde_json::from_str::<Strict>(text) {
-        Ok(Strict(Value::Object(object))) => Ok(object),
-        Ok(Strict(other)) => Err(RowFault::quarantine("not_an_object", format!("the line is {}", kind(&other)))),
+    match parse_value(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(other) => Err(RowFault::quarantine("not_an_object", format!("the line is {}", kind(&other)))),
         Err(error) => {
+            let is_duplicate = is_duplicate_key(&error);
             let message = error.to_string();
             // The text stays in the message, the line number (always 1) does not help.
             let message = message.replace(" at line 1 column ", " at column ");
-            let reason = if message.contains(DUPLICATE) { "duplicate_key" } else { "invalid_json" };
+            let reason = if is_duplicate { "duplicate_key" } else { "invalid_json" };
             Err(RowFault::quarantine(reason, message))
         }
-    }
-}
-
-/// The JSON type of a value, with its article.
-pub fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
-const DUPLICATE: &str = "duplicate key";
-
-struct Strict(Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Strict)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        serde_json::Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number that is not finite"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(Strict(item)) = sequence.next_element()? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if object.contains_key(&key) {
-                return Err(de::Error::custom(format!("{DUPLICATE} `{key}`")));
-            }
-            let Strict(value) = map.next_value()?;
-            object.insert(key, value);
-        }
-        Ok(Value::Object(object))
     }
 }
 

@@ -5,12 +5,15 @@
 
 use crate::record::ledger::Exit;
 pub use crate::record::raw::{Cut, Piece, RawFile, RawSource, ShardLimits, Slice};
+use crate::record::slots::ReplyTrace;
 use crate::record::{Hash, Record, RecordId, Row, RowType, to_batch};
+use crate::text::excerpt;
 use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Why a record leaves: a word from the stage's fixed list, and the number or text that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +25,9 @@ pub struct Cause {
 impl Cause {
     /// A long detail is cut: what decided can quote a source, but not hold a whole text.
     pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
-        const LONGEST: usize = 500;
-        let mut detail: String = detail.into();
-        if let Some((end, _)) = detail.char_indices().nth(LONGEST) {
-            detail.truncate(end);
-            detail.push('…');
-        }
+        const LONGEST: usize = 501;
+        let detail: String = detail.into();
+        let detail = excerpt(&detail, LONGEST);
         Self { reason, detail }
     }
 }
@@ -166,7 +166,7 @@ pub trait MediaStore: Send + Sync {
 /// The side tables at the input ports of a node.
 #[derive(Default)]
 pub struct SideInputs {
-    pub tables: BTreeMap<&'static str, std::sync::Arc<SideInput>>,
+    pub tables: BTreeMap<&'static str, Arc<SideInput>>,
 }
 
 /// One side table, indexed by record.
@@ -244,40 +244,117 @@ pub struct Decision {
     pub verdict: Verdict,
 }
 
-/// One request to a model. Its key in the store of replies is the hash of the whole struct, so no
-/// code version is in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One request to a model. What it asks for is a pure function of the record, the settings and the prompt.
+#[derive(Clone, Debug)]
 pub struct Call {
     /// Name under `[models]` in the pipeline.
     pub model: String,
-    pub system: String,
-    pub prompt: String,
+    pub messages: Vec<Message>,
+    /// What the reply must be; without it any text will do.
+    pub format: Option<Arc<ReplyFormat>>,
     /// From 0: repeated samples of one prompt differ in it.
     pub sample: u32,
 }
 
-impl Call {
-    pub fn key(&self) -> anyhow::Result<Hash> {
-        Hash::of_json(self)
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    pub role: Role,
+    pub parts: Vec<Part>,
+}
+
+/// Who says a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
     }
 }
 
-/// An accepted reply.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reply {
-    pub text: String,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    Text(String),
+    /// Named by the hash of its bytes; the client finds them.
+    Image {
+        media: MediaRef,
+        /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+        media_type: String,
+    },
 }
 
-/// Two pure halves; the engine sends the calls in between.
+/// A JSON Schema that a reply must fit.
+#[derive(Debug)]
+pub struct ReplyFormat {
+    /// Letters, digits and `_`: servers want a name.
+    pub name: String,
+    pub schema: serde_json::Value,
+    /// Of the canonical JSON of the schema.
+    pub sha256: Hash,
+}
+
+impl ReplyFormat {
+    pub fn new(name: &str, schema: serde_json::Value) -> anyhow::Result<Arc<Self>> {
+        let sha256 = Hash::of_json(&schema)?;
+        Ok(Arc::new(Self { name: name.to_owned(), schema, sha256 }))
+    }
+}
+
+/// A complete reply that fits its schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// What the text says in JSON; a text without a schema is a JSON string.
+    pub value: serde_json::Value,
+    /// Key of the call in the store of replies.
+    pub key: Hash,
+    /// Of the raw bytes that the server sent.
+    pub sha256: Hash,
+    /// `provider/model`
+    pub model: String,
+}
+
+impl Reply {
+    /// What a record made from it says of it.
+    pub fn trace(&self, stage: &str) -> ReplyTrace {
+        ReplyTrace {
+            stage: stage.to_owned(),
+            model: self.model.clone(),
+            call: self.key.clone(),
+            sha256: self.sha256.clone(),
+        }
+    }
+}
+
+/// Two pure halves; the engine sends the calls in between. A record one of whose calls has no accepted reply is
+/// quarantined with one of [`MODEL_REASONS`].
 pub trait ModelStage: Send + Sync + 'static {
     type In: Record;
     type Out: Record;
-    fn calls(&self, record: &Self::In) -> anyhow::Result<Vec<Call>>;
+    fn calls(&self, record: &Self::In, context: &StageContext<'_>) -> anyhow::Result<Vec<Call>>;
     /// `replies` are in the order of the calls.
     fn read(&self, record: Self::In, replies: &[Reply], out: &mut Emitter<'_, Self::Out>) -> anyhow::Result<Verdict>;
-    /// The record when no model may be asked: its model fields null and the flag `not_run` set.
-    fn not_run(&self, record: Self::In) -> Self::Out;
+    /// What becomes of a record when no model may be asked: what rules make of it, or the record with its model fields
+    /// null and the flag `not_run`.
+    fn without_model(&self, record: Self::In, out: &mut Emitter<'_, Self::Out>) -> anyhow::Result<Verdict>;
 }
+
+/// Why a record has no reply: the state of the last answer, no answer at all, or an endpoint that may not see it.
+pub const MODEL_REASONS: &[&str] =
+    &["reply_truncated", "reply_refused", "reply_empty", "reply_invalid", NO_REPLY, EGRESS_REFUSED];
+
+/// No answer came; it is asked for again by the next build.
+pub const NO_REPLY: &str = "no_reply";
+pub const EGRESS_REFUSED: &str = "egress_refused";
 
 /// Turns raw files into records.
 pub trait Reader: Send + Sync + 'static {
@@ -423,6 +500,8 @@ pub struct SettingsType {
     pub json_schema: fn() -> serde_json::Value,
     /// All settings with the given ones filled in; fails on an unknown name or a wrong type.
     pub complete: fn(toml::Table) -> Result<toml::Table, String>,
+    /// The models that complete settings name.
+    pub models: fn(&toml::Table) -> Vec<String>,
 }
 
 /// A stage's settings.
@@ -430,6 +509,11 @@ pub trait Settings: Serialize + serde::de::DeserializeOwned + Default + schemars
     /// Checks what types cannot say, such as ranges. The message names the setting.
     fn check(&self) -> Result<(), String> {
         Ok(())
+    }
+
+    /// The models that a model stage asks, by their names under `[models]`.
+    fn models(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -442,7 +526,7 @@ impl Settings for NoSettings {}
 
 impl SettingsType {
     pub const fn of<T: Settings>() -> Self {
-        Self { json_schema: settings_schema::<T>, complete: complete_settings::<T> }
+        Self { json_schema: settings_schema::<T>, complete: complete_settings::<T>, models: models_of::<T> }
     }
 
     /// Names of the settings, sorted.
@@ -465,6 +549,11 @@ fn complete_settings<T: Settings>(given: toml::Table) -> Result<toml::Table, Str
         toml::Value::Table(given).try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     settings.check()?;
     toml::Table::try_from(settings).map_err(|error| error.to_string())
+}
+
+fn models_of<T: Settings>(settings: &toml::Table) -> Vec<String> {
+    // Complete settings were made from the type; anything else names no model.
+    T::deserialize(settings.clone()).map(|settings| settings.models()).unwrap_or_default()
 }
 
 /// What a stage does with the stream.

@@ -3,11 +3,13 @@
 use super::contract::*;
 use crate::record::ledger::{Exit, LedgerRow, SourceCounts};
 use crate::record::raw::RawSource;
-use crate::record::{Hash, Record, RecordId, from_batch, to_batch};
+use crate::record::{Hash, Provenance, Record, RecordId, Rights, from_batch, to_batch};
 use anyhow::{Context, ensure};
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A stage, built with its settings.
@@ -76,6 +78,8 @@ pub struct Extras {
     pub counts: SourceCounts,
     /// Accepted replies: key → hash of the reply.
     pub replies: BTreeMap<Hash, Hash>,
+    /// Calls without an accepted reply: key → why.
+    pub failed_calls: BTreeMap<Hash, String>,
 }
 
 /// Collects the ledger and the counts of one shard.
@@ -325,22 +329,185 @@ fn nullable(schema: &Schema, name: &str) -> bool {
     schema.field_with_name(name).is_ok_and(|field| field.is_nullable() || field.data_type() == &DataType::Null)
 }
 
+/// A call with everything that its client must know of the record behind it.
+pub struct Ask {
+    pub call: Call,
+    /// What decides whether the call may be sent.
+    pub rights: Rights,
+    pub origin: Origin,
+    /// The files of the images in the messages.
+    pub images: BTreeMap<Hash, PathBuf>,
+}
+
+/// What a call is for: spending is counted by it.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    pub pipeline: String,
+    pub node: String,
+    pub record_id: RecordId,
+}
+
+/// What came of a call.
+pub enum Answer {
+    Accepted(Reply),
+    Failed(Failure),
+}
+
+/// A call without an accepted reply.
+pub struct Failure {
+    pub key: Hash,
+    /// One of [`MODEL_REASONS`].
+    pub reason: &'static str,
+    pub detail: String,
+}
+
+/// Calls since the service was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct CallCounts {
+    /// Accepted from the store.
+    pub replayed: u64,
+    /// Accepted from the model.
+    pub answered: u64,
+    /// Ended without an accepted reply.
+    pub failed: u64,
+    /// Requests sent, repeated ones included.
+    pub requests: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// Money, for models with a price.
+    pub spent: f64,
+}
+
 /// Gets replies for calls; the engine's only way to a model.
 pub trait ModelService: Send + Sync {
-    /// The accepted reply for a call, from the store of replies or the model.
-    fn reply(&self, key: &Hash, call: &Call) -> anyhow::Result<Reply>;
+    /// Answers calls in their order. It asks for the next ones while earlier ones are on their way, and fails on what
+    /// concerns every call: no key, no budget left, a provider that is down, a miss in a replay.
+    fn ask(
+        &self,
+        asks: &mut dyn Iterator<Item = anyhow::Result<Ask>>,
+        take: &mut dyn FnMut(Answer) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()>;
     /// The hash of the accepted reply that the store holds now.
     fn stored(&self, key: &Hash) -> anyhow::Result<Option<Hash>>;
+    /// What of a model is part of a fingerprint; an error if there is no model of this name.
+    fn identity(&self, model: &str) -> anyhow::Result<serde_json::Value>;
+    /// Whether calls that had no answer are to be asked again.
+    fn may_ask(&self) -> bool;
+    fn counts(&self) -> CallCounts;
+}
+
+/// What becomes of the calls of a stage without its record types.
+pub struct CallsOf {
+    pub record_id: RecordId,
+    pub provenance: Provenance,
+    pub calls: Vec<Call>,
 }
 
 pub trait ErasedModelStage: Send + Sync {
-    /// Without a service the records pass on marked `not_run`.
+    /// Without a service the stage does what it does without a model.
     fn run(
         &self,
         batch: &RecordBatch,
         service: Option<&dyn ModelService>,
         context: &StageContext<'_>,
     ) -> anyhow::Result<ShardOutput>;
+
+    /// The calls that the records of a shard need.
+    fn calls(
+        &self,
+        batch: &RecordBatch,
+        context: &StageContext<'_>,
+        take: &mut dyn FnMut(CallsOf) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()>;
+}
+
+/// A record whose calls are on their way.
+struct Waiting<T> {
+    record: T,
+    n_calls: usize,
+    replies: Vec<Reply>,
+    failure: Option<Failure>,
+    n_answers: usize,
+}
+
+/// What a model stage makes of a shard while its answers come in.
+struct Gathering<'a, S: ModelStage> {
+    stage: &'a S,
+    waiting: VecDeque<Waiting<S::In>>,
+    tally: Tally<'a>,
+    sides: SideEmitter,
+    kept: Vec<S::Out>,
+    replies: BTreeMap<Hash, Hash>,
+    failed_calls: BTreeMap<Hash, String>,
+}
+
+impl<'a, S: ModelStage> Gathering<'a, S> {
+    fn new(stage: &'a S, node: &'a str) -> Self {
+        Self {
+            stage,
+            waiting: VecDeque::new(),
+            tally: Tally::new(node),
+            sides: SideEmitter::default(),
+            kept: Vec::new(),
+            replies: BTreeMap::new(),
+            failed_calls: BTreeMap::new(),
+        }
+    }
+
+    fn take(&mut self, answer: Answer) -> anyhow::Result<()> {
+        self.settle_complete()?;
+        let waiting = self.waiting.front_mut().context("an answer that nobody asked for")?;
+        waiting.n_answers += 1;
+        match answer {
+            Answer::Accepted(reply) => {
+                self.replies.insert(reply.key.clone(), reply.sha256.clone());
+                waiting.replies.push(reply);
+            }
+            Answer::Failed(failure) => {
+                ensure!(MODEL_REASONS.contains(&failure.reason), "`{}` is no reason of a call", failure.reason);
+                if failure.reason != EGRESS_REFUSED {
+                    self.failed_calls.insert(failure.key.clone(), failure.reason.to_owned());
+                }
+                waiting.failure.get_or_insert(failure);
+            }
+        }
+        self.settle_complete()
+    }
+
+    /// Reads the replies of the first records that have all of theirs.
+    fn settle_complete(&mut self) -> anyhow::Result<()> {
+        while self.waiting.front().is_some_and(|waiting| waiting.n_answers == waiting.n_calls) {
+            let Some(waiting) = self.waiting.pop_front() else { break };
+            let verdict =
+                waiting.failure.map(|failure| Verdict::Quarantine(Cause::new(failure.reason, failure.detail)));
+            self.settle(waiting.record, verdict, |stage, record, out| stage.read(record, &waiting.replies, out))?;
+        }
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        record: S::In,
+        verdict: Option<Verdict>,
+        read: impl FnOnce(&S, S::In, &mut Emitter<'_, S::Out>) -> anyhow::Result<Verdict>,
+    ) -> anyhow::Result<()> {
+        let (id, provenance) = (record.record_id().clone(), record.provenance().clone());
+        let mut emitter = Emitter { records: Vec::new(), sides: &mut self.sides };
+        let verdict = match verdict {
+            Some(verdict) => verdict,
+            None => read(self.stage, record, &mut emitter).with_context(|| format!("record {id}"))?,
+        };
+        settle(&id, &provenance, emitter.records, verdict, &mut self.tally, &mut self.kept)
+    }
+
+    fn finish(mut self) -> anyhow::Result<ShardOutput> {
+        self.settle_complete()?;
+        ensure!(self.waiting.is_empty(), "{} records got no answer to all of their calls", self.waiting.len());
+        let mut output = self.tally.finish(Stream::Records(to_batch(&self.kept)?), self.sides)?;
+        output.extras.replies = self.replies;
+        output.extras.failed_calls = self.failed_calls;
+        Ok(output)
+    }
 }
 
 impl<S: ModelStage> ErasedModelStage for S {
@@ -350,29 +517,62 @@ impl<S: ModelStage> ErasedModelStage for S {
         service: Option<&dyn ModelService>,
         context: &StageContext<'_>,
     ) -> anyhow::Result<ShardOutput> {
-        let mut tally = Tally::new(context.node);
-        let mut sides = SideEmitter::default();
-        let mut kept = Vec::with_capacity(batch.num_rows());
-        let mut accepted = BTreeMap::new();
-        for record in from_batch::<S::In>(batch)? {
-            let (id, provenance) = (record.record_id().clone(), record.provenance().clone());
-            let Some(service) = service else {
-                settle(&id, &provenance, vec![self.not_run(record)], Verdict::Keep, &mut tally, &mut kept)?;
-                continue;
-            };
-            let mut replies = Vec::new();
-            for call in self.calls(&record)? {
-                let key = call.key()?;
-                let reply = service.reply(&key, &call).with_context(|| format!("record {id}, model {}", call.model))?;
-                accepted.insert(key, Hash::of_json(&reply)?);
-                replies.push(reply);
+        let mut gathering = Gathering::new(self, context.node);
+        let records = from_batch::<S::In>(batch)?;
+        let Some(service) = service else {
+            for record in records {
+                gathering.settle(record, None, |stage, record, out| stage.without_model(record, out))?;
             }
-            let mut emitter = Emitter { records: Vec::new(), sides: &mut sides };
-            let verdict = self.read(record, &replies, &mut emitter).with_context(|| format!("record {id}"))?;
-            settle(&id, &provenance, emitter.records, verdict, &mut tally, &mut kept)?;
-        }
-        let mut output = tally.finish(Stream::Records(to_batch(&kept)?), sides)?;
-        output.extras.replies = accepted;
-        Ok(output)
+            return gathering.finish();
+        };
+        // Calls are made when the service wants the next one, and answers are read when the first record has all of
+        // its own: both from this thread, never one inside the other.
+        let gathering = RefCell::new(gathering);
+        let asks = |record: S::In| -> anyhow::Result<Vec<anyhow::Result<Ask>>> {
+            let id = record.record_id().clone();
+            let calls = ModelStage::calls(self, &record, context).with_context(|| format!("record {id}"))?;
+            let rights = record.provenance().rights.clone();
+            let n_calls = calls.len();
+            let waiting = Waiting { record, n_calls, replies: Vec::new(), failure: None, n_answers: 0 };
+            gathering.borrow_mut().waiting.push_back(waiting);
+            let ask = |call: Call| {
+                let origin = Origin {
+                    pipeline: context.pipeline.to_owned(),
+                    node: context.node.to_owned(),
+                    record_id: id.clone(),
+                };
+                Ok(Ask { images: images(&call, context)?, call, rights: rights.clone(), origin })
+            };
+            Ok(calls.into_iter().map(ask).collect())
+        };
+        let mut asks = records.into_iter().flat_map(|record| asks(record).unwrap_or_else(|error| vec![Err(error)]));
+        service.ask(&mut asks, &mut |answer| gathering.borrow_mut().take(answer))?;
+        drop(asks);
+        gathering.into_inner().finish()
     }
+
+    fn calls(
+        &self,
+        batch: &RecordBatch,
+        context: &StageContext<'_>,
+        take: &mut dyn FnMut(CallsOf) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        for record in from_batch::<S::In>(batch)? {
+            let record_id = record.record_id().clone();
+            let calls = ModelStage::calls(self, &record, context).with_context(|| format!("record {record_id}"))?;
+            take(CallsOf { record_id, provenance: record.provenance().clone(), calls })?;
+        }
+        Ok(())
+    }
+}
+
+/// The files of the images of a call.
+pub fn images(call: &Call, context: &StageContext<'_>) -> anyhow::Result<BTreeMap<Hash, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for part in call.messages.iter().flat_map(|message| &message.parts) {
+        if let Part::Image { media, .. } = part {
+            found.insert(media.0.clone(), context.media.path(media)?);
+        }
+    }
+    Ok(found)
 }

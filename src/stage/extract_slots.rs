@@ -1,25 +1,64 @@
-//! `extract_slots`: phrases of the vignette, copied into the 24-slot record (MedRoundsQA, 3.1, E.1).
+//! `extract_slots`: phrases of the vignette, copied into the 24-slot record (MedRoundsQA, 3.1, E.1), by rules or by a model.
+//!
+//! A model's phrase is looked for in the vignette here, so that every value has its place; whether the text supports it is
+//! decided by `score_fidelity`, for rules and models alike.
 
+use super::coerce::{self, CoercionCounts, FieldRule, MissingWords};
+use super::prompt::{PROMPT, Prompt, Variable};
+use super::score_fidelity::subject;
 use super::*;
+use crate::dag::RULES;
 use crate::record::question::AnsweredQuestion;
-use crate::record::slots::{Slot, SlotRecord, SlotValue, Span};
+use crate::record::slots::{ReplyTrace, Slot, SlotRecord, SlotValue, Span};
 use crate::slots::extract::{Extractor, ExtractorError, ExtractorFiles};
+use crate::text::context::ContextRules;
+use crate::text::grounding::SourceText;
 use crate::text::sentences::split_lead_in;
 use anyhow::Context;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub const STAGE: StageDef = StageDef {
     name: "extract_slots",
-    summary: "Copies phrases of the vignette into the slots of the clinical record by rules, without a network",
-    shape: Shape::Record,
-    revision: 2,
+    summary: "Copies phrases of the vignette into the slots of the clinical record: by rules, without a network, or by a model",
+    shape: Shape::Model,
+    revision: 3,
     inputs: &[Port::records::<AnsweredQuestion>("records")],
     outputs: &[Port::records::<SlotRecord>("records")],
-    resources: RESOURCES,
+    resources: &[
+        RESOURCES[0],
+        RESOURCES[1],
+        RESOURCES[2],
+        RESOURCES[3],
+        ResourceDecl { name: PROMPT, summary: "what a model is asked, as Markdown with a `vignette`" },
+    ],
     reasons: &[],
-    settings: SettingsType::of::<NoSettings>(),
+    settings: SettingsType::of::<ExtractSettings>(),
     build,
 };
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct ExtractSettings {
+    /// The model that extracts, by its name under `[models]`; `rules` for none.
+    model: String,
+}
+
+impl Default for ExtractSettings {
+    fn default() -> Self {
+        Self { model: RULES.to_owned() }
+    }
+}
+
+impl Settings for ExtractSettings {
+    fn models(&self) -> Vec<String> {
+        vec![self.model.clone()]
+    }
+}
 
 /// The text that spans of a question point into.
 pub const STEM: &str = "stem";
@@ -52,23 +91,63 @@ pub fn extractor(resources: &Resources) -> anyhow::Result<Extractor> {
 }
 
 fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
-    Ok(AnyStage::record(ExtractSlots { extractor: extractor(arguments.resources)? }))
+    let settings: ExtractSettings = arguments.settings()?;
+    let resources = arguments.resources;
+    let prompt =
+        Prompt::parse(resources.text(PROMPT)?, &["vignette"]).with_context(|| resources.file(PROMPT).to_owned())?;
+    Ok(AnyStage::model(ExtractSlots {
+        extractor: extractor(resources)?,
+        model: settings.model,
+        prompt,
+        format: ReplyFormat::new("slots", reply_schema())?,
+    }))
 }
 
 struct ExtractSlots {
     extractor: Extractor,
+    model: String,
+    prompt: Prompt,
+    format: Arc<ReplyFormat>,
 }
 
-impl RecordStage for ExtractSlots {
+/// Every slot that a vignette can fill, each with a list of phrases. All are required, as servers that enforce a schema
+/// want it; an empty list says that the vignette has nothing.
+fn reply_schema() -> Value {
+    let slots = || Slot::ALL.into_iter().filter(|slot| *slot != Slot::GroundTruthDiagnosis);
+    let properties: Map<String, Value> =
+        slots().map(|slot| (slot.as_str().to_owned(), json!({"type": "array", "items": {"type": "string"}}))).collect();
+    let names: Vec<&str> = slots().map(Slot::as_str).collect();
+    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
+}
+
+impl ModelStage for ExtractSlots {
     type In = AnsweredQuestion;
     type Out = SlotRecord;
 
-    fn apply(
+    fn calls(&self, record: &AnsweredQuestion, _: &StageContext<'_>) -> anyhow::Result<Vec<Call>> {
+        let variables = BTreeMap::from([("vignette", Variable::Source(record.stem.clone()))]);
+        Ok(vec![Call {
+            model: self.model.clone(),
+            messages: self.prompt.render(&variables)?,
+            format: Some(self.format.clone()),
+            sample: 0,
+        }])
+    }
+
+    fn read(
         &self,
         record: AnsweredQuestion,
+        replies: &[Reply],
         out: &mut Emitter<'_, SlotRecord>,
-        _: &StageContext<'_>,
     ) -> anyhow::Result<Verdict> {
+        let [reply] = replies else { anyhow::bail!("{} replies to one call", replies.len()) };
+        let phrases = reply.value.as_object().context("a reply that is no object")?;
+        let (slots, flags) = place_phrases(&record.stem, self.extractor.context(), phrases)?;
+        out.emit(slot_record(record, slots, flags, vec![reply.trace(STAGE.name)], reply.model.clone())?);
+        Ok(Verdict::Keep)
+    }
+
+    fn without_model(&self, record: AnsweredQuestion, out: &mut Emitter<'_, SlotRecord>) -> anyhow::Result<Verdict> {
         let extraction = self.extractor.extract(&record.stem);
         let characters = CharOffsets::of(&record.stem);
         let mut slots = Vec::with_capacity(extraction.found.len());
@@ -77,32 +156,114 @@ impl RecordStage for ExtractSlots {
             let (start, end) = (u32::try_from(found.range.start)?, u32::try_from(found.range.end)?);
             slots.push(SlotValue::copied(found.slot, value, Span { text_id: STEM.to_owned(), start, end }));
         }
-        let mut flags = record.flags;
-        flags.extend(extraction.flags.into_iter().map(str::to_owned));
-        if !slots.iter().any(|value| value.slot == Slot::SymptomName) {
-            flags.push("no_symptom_name".to_owned());
-        }
-        let question = span(&record.stem, &split_lead_in(&record.stem).lead_in)?;
-        out.emit(SlotRecord {
-            record_id: record.record_id,
-            provenance: record.provenance,
-            stem: record.stem,
-            question,
-            options: record.options,
-            answer_key: record.answer_key,
-            answer_text: record.answer_text,
-            ground_truth_diagnosis: record.ground_truth_diagnosis,
-            exam: record.exam,
-            subject: record.subject,
-            flags,
-            slots,
-            rejected: Vec::new(),
-            fidelity: None,
-            specialty: None,
-            extractor: "rules".to_owned(),
-        });
+        let flags = extraction.flags.into_iter().map(str::to_owned).collect();
+        out.emit(slot_record(record, slots, flags, Vec::new(), RULES.to_owned())?);
         Ok(Verdict::Keep)
     }
+}
+
+fn slot_record(
+    record: AnsweredQuestion,
+    slots: Vec<SlotValue>,
+    more_flags: Vec<String>,
+    replies: Vec<ReplyTrace>,
+    extractor: String,
+) -> anyhow::Result<SlotRecord> {
+    let mut flags = record.flags;
+    flags.extend(more_flags);
+    if !slots.iter().any(|value| value.slot == Slot::SymptomName) {
+        flags.push("no_symptom_name".to_owned());
+    }
+    let question = span(&record.stem, &split_lead_in(&record.stem).lead_in)?;
+    Ok(SlotRecord {
+        record_id: record.record_id,
+        provenance: record.provenance,
+        stem: record.stem,
+        question,
+        options: record.options,
+        answer_key: record.answer_key,
+        answer_text: record.answer_text,
+        ground_truth_diagnosis: record.ground_truth_diagnosis,
+        exam: record.exam,
+        subject: record.subject,
+        flags,
+        slots,
+        rejected: Vec::new(),
+        fidelity: None,
+        specialty: None,
+        extractor,
+        replies,
+    })
+}
+
+/// A model's phrases with their places, in the order of slots and of the reply. A phrase that a slot holds several times is
+/// given the places of the text in their order; one that comes more often than in the text is left out and counted.
+fn place_phrases(
+    stem: &str,
+    rules: &ContextRules,
+    phrases: &Map<String, Value>,
+) -> anyhow::Result<(Vec<SlotValue>, Vec<String>)> {
+    let text = SourceText::new(stem, rules);
+    // A vignette can say "none", so that is looked for like any other phrase.
+    let rule = FieldRule { missing: MissingWords::default().keeping("none"), ..FieldRule::default() };
+    let (mut coercions, mut n_repeated) = (CoercionCounts::new(), 0);
+    let mut values: Vec<SlotValue> = Vec::new();
+    for slot in Slot::ALL {
+        let Some(list) = phrases.get(slot.as_str()) else { continue };
+        let list = list.as_array().with_context(|| format!("{} is no list", slot.as_str()))?;
+        let first_of_slot = values.len();
+        for phrase in list {
+            let read = coerce::text(phrase, &rule, &mut coercions).with_context(|| format!("in {}", slot.as_str()))?;
+            let Some(phrase) = read else { continue };
+            let phrase = phrase.trim();
+            let earlier = values.get(first_of_slot..).unwrap_or_default();
+            let last = earlier.iter().rev().find(|value| value.value == phrase).map(|value| value.span.clone());
+            let hint = match last {
+                None => None,
+                // Where the earlier one is not in the text this one is not either.
+                Some(None) => {
+                    n_repeated += 1;
+                    continue;
+                }
+                Some(Some(before)) => match next_place(stem, &before)? {
+                    Some(next) => Some(next),
+                    None => {
+                        n_repeated += 1;
+                        continue;
+                    }
+                },
+            };
+            let verdict = text.ground(phrase, subject(slot), hint);
+            values.push(SlotValue {
+                slot,
+                value: phrase.to_owned(),
+                normalised: None,
+                span: verdict.range.map(|range| Span { text_id: STEM.to_owned(), start: range.start, end: range.end }),
+                grounding: verdict.grounding,
+                distance: verdict.distance,
+                conflict: verdict.conflict,
+                moved_from: None,
+                names_diagnosis: false,
+            });
+        }
+    }
+    if n_repeated > 0 {
+        coercions.insert("repeated_value", n_repeated);
+    }
+    Ok((values, coercions.into_iter().map(|(kind, n)| format!("{kind}:{n}")).collect()))
+}
+
+/// Where the characters at a span stand again, after it.
+fn next_place(stem: &str, before: &Span) -> anyhow::Result<Option<Range<u32>>> {
+    let characters = CharOffsets::of(stem);
+    let place = before.start as usize..before.end as usize;
+    let phrase = characters.slice(&place).context("a span outside of the stem")?;
+    let end = characters.byte(place.end).context("a span outside of the stem")?;
+    let rest = stem.get(end..).context("a span that is not on character borders")?;
+    let Some(found) = rest.find(phrase) else { return Ok(None) };
+    let skipped = u32::try_from(rest.get(..found).unwrap_or_default().chars().count())?;
+    let start = before.end + skipped;
+    Ok(Some(start..start + (before.end - before.start)))
 }
 
 /// Byte offsets of the characters of a text.
@@ -119,11 +280,16 @@ impl<'a> CharOffsets<'a> {
         Self { text, offsets }
     }
 
-    fn slice(&self, characters: &Range<usize>) -> Option<&'a str> {
+    /// The byte at which a character starts.
+    fn byte(&self, character: usize) -> Option<usize> {
         match &self.offsets {
-            None => self.text.get(characters.clone()),
-            Some(offsets) => self.text.get(*offsets.get(characters.start)?..*offsets.get(characters.end)?),
+            None => (character <= self.text.len()).then_some(character),
+            Some(offsets) => offsets.get(character).copied(),
         }
+    }
+
+    fn slice(&self, characters: &Range<usize>) -> Option<&'a str> {
+        self.text.get(self.byte(characters.start)?..self.byte(characters.end)?)
     }
 }
 
@@ -143,6 +309,8 @@ mod tests {
     use crate::stage::testing::{answered, check_with};
     use expect_test::expect;
 
+    const TEXT: &str = include_str!("../../pipelines/prompts/extract_slots.md");
+
     #[test]
     fn spans_count_characters_and_point_at_their_values() {
         let mut question = answered("q", "Measles", &["Measles", "Mumps", "Rubella", "Scabies"]);
@@ -158,7 +326,7 @@ mod tests {
         check_with(
             &STAGE,
             "",
-            &[("lexicon", lexicon), ("terms", terms), ("context", context), ("drugs", drugs)],
+            &[("lexicon", lexicon), ("terms", terms), ("context", context), ("drugs", drugs), (PROMPT, TEXT)],
             &[question],
             |record: &SlotRecord| {
                 let characters: Vec<char> = record.stem.chars().collect();
@@ -188,5 +356,28 @@ mod tests {
                   ? Which of the following is the most likely diagnosis?
             "#]],
         );
+    }
+
+    /// Case llm-08: phrases of the prompt's example and invented ones have no place; repeated ones get the places of the
+    /// text in their order; a changed number does not pass.
+    #[test]
+    fn llm_08_phrases_get_the_places_of_the_text() {
+        let rules = ContextRules::parse(include_str!("../../pipelines/lexicon/context.toml")).unwrap();
+        let stem = "pain, then pain again; rate 5% [12].";
+        let reply = json!({"Symptom-Name": ["pain", "pain", "gout", "rate 5%", "rate 6%", "pain", "N/A", ""]});
+        let (values, flags) = place_phrases(stem, &rules, reply.as_object().unwrap()).unwrap();
+        let mut text = String::new();
+        for value in &values {
+            let place = value.span.as_ref().map(|span| (span.start, span.end));
+            text += &format!("{} {:?} {place:?}\n", value.value, value.grounding);
+        }
+        text += &flags.join(" ");
+        expect![[r#"
+            pain Exact Some((0, 4))
+            pain Exact Some((11, 15))
+            gout NotFound None
+            rate 5% Exact Some((23, 30))
+            rate 6% Contradicted Some((23, 30))
+            missing_word:2 repeated_value:1"#]].assert_eq(&text);
     }
 }

@@ -6,6 +6,7 @@ pub mod erased;
 pub mod apply_decisions;
 pub mod assign_specialty;
 pub mod check_leakage;
+pub mod coerce;
 pub mod dedup_exact;
 pub mod dedup_near;
 pub mod extract_slots;
@@ -13,6 +14,7 @@ pub mod filter_vignette;
 pub mod ingest_questions;
 pub mod normalize_answer;
 pub mod normalize_record;
+pub mod prompt;
 pub mod score_fidelity;
 
 #[cfg(test)]
@@ -20,7 +22,9 @@ pub mod testing;
 pub mod vignette_rules;
 
 pub use contract::*;
-pub use erased::{AnyStage, Extras, ModelService, ShardOutput, Stream};
+pub use erased::{
+    Answer, AnyStage, Ask, CallCounts, CallsOf, Extras, Failure, ModelService, Origin, ShardOutput, Stream, images,
+};
 
 /// Every stage, by name.
 pub const STAGES: &[StageDef] = &[

@@ -191,7 +191,7 @@ impl ScoreFidelity {
 }
 
 /// Of whom a slot speaks: of others only where it is meant to.
-fn subject(slot: Slot) -> Subject {
+pub(super) fn subject(slot: Slot) -> Subject {
     match slot {
         Slot::FamilyHistory | Slot::ContactHistory | Slot::HabitLiving | Slot::AdditionalNotes => Subject::Anyone,
         _ => Subject::Patient,

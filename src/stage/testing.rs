@@ -79,6 +79,7 @@ pub fn slot_record(id: &str, stem: &str, values: &[(Slot, &str)]) -> SlotRecord 
         fidelity: None,
         specialty: None,
         extractor: "test".to_owned(),
+        replies: Vec::new(),
     }
 }
 
@@ -101,7 +102,7 @@ fn build(stage: &StageDef, settings: &str, resources: &[(&str, &str)]) -> AnySta
         .expect("the stage builds")
 }
 
-/// Runs a record stage over records: one line each, in order of exit, kept ones as `show` gives them.
+/// Runs a record stage, or a model stage without a model, over records: one line each, in order of exit, kept ones as `show` gives them.
 pub fn check<I: Record, O: Record>(
     stage: &StageDef,
     settings: &str,
@@ -124,7 +125,8 @@ pub fn check_with<I: Record, O: Record>(
     let context = StageContext { pipeline: "test", node: stage.name, media: &NoMedia, sides: &SideInputs::default() };
     let output = match &built {
         AnyStage::Record(runner) => runner.run(&to_batch(input).unwrap(), &context).unwrap(),
-        _ => panic!("not a record stage"),
+        AnyStage::Model(runner) => runner.run(&to_batch(input).unwrap(), None, &context).unwrap(),
+        _ => panic!("not a stage of records"),
     };
     let mut text = String::new();
     for row in &output.extras.ledger {

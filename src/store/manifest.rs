@@ -144,6 +144,9 @@ pub struct ShardManifest {
     pub raw_media: BTreeMap<String, String>,
     /// Accepted replies: key → hash.
     pub replies: BTreeMap<Hash, Hash>,
+    /// Calls without an accepted reply: key → why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed_calls: BTreeMap<Hash, String>,
 }
 
 impl ShardManifest {
@@ -178,6 +181,9 @@ pub struct StageManifest {
     pub sides: BTreeMap<String, u64>,
     /// Accepted replies: key → hash.
     pub replies: BTreeMap<Hash, Hash>,
+    /// Calls without an accepted reply: key → why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed_calls: BTreeMap<Hash, String>,
 }
 
 /// `current.json`: the build that a node had last, for `plan` to compare with.

@@ -7,6 +7,7 @@
 //! <data>/work/<pipeline>/runs/<time>.jsonl
 //! <data>/media/ab/abcd…        derived media by hash
 //! <data>/cache/raw-hashes.jsonl  unpacked/<hash>
+//! <data>/replies/                replies of models, by class of access; see [`replies`]
 //! <data>/release/<pipeline>-<version>/
 //! ```
 
@@ -18,6 +19,7 @@ pub mod journal;
 pub mod manifest;
 pub mod parquet;
 pub mod raw;
+pub mod replies;
 pub mod shard;
 
 use crate::error::usage;
@@ -54,6 +56,11 @@ impl Workspace {
 
     pub fn cache_dir(&self) -> PathBuf {
         self.data.join("cache")
+    }
+
+    /// Beside `work` and `cache`: it is input data, and nothing removes it.
+    pub fn replies_dir(&self) -> PathBuf {
+        self.data.join("replies")
     }
 
     pub fn unpacked_path(&self, sha256: &Hash) -> PathBuf {

@@ -43,6 +43,7 @@ pub struct ShardContent<'a> {
     pub raw_media: BTreeMap<Hash, String>,
     pub counts: SourceCounts,
     pub replies: BTreeMap<Hash, Hash>,
+    pub failed_calls: BTreeMap<Hash, String>,
 }
 
 /// Writes and commits a shard. If it exists, the work is discarded.
@@ -88,6 +89,7 @@ fn write_files(folder: &Path, content: ShardContent<'_>) -> anyhow::Result<()> {
         media: content.media.iter().map(|(hash, bytes)| (hash.to_string(), bytes.len() as u64)).collect(),
         raw_media: content.raw_media.into_iter().map(|(hash, path)| (hash.to_string(), path)).collect(),
         replies: content.replies,
+        failed_calls: content.failed_calls,
     };
     fs::write_new(&folder.join("shard.json"), &to_json(&manifest)?)
 }

@@ -8,7 +8,7 @@
 
 use crate::support::repository;
 use casemill::config::Project;
-use casemill::engine::{BuildOptions, NodePlan, Session, SessionOptions};
+use casemill::engine::{BuildOptions, Llm, NodePlan, Session, SessionOptions};
 use casemill::record::{Hash, ROW_TYPES};
 use casemill::stage::STAGES;
 use casemill::store::manifest::{Components, ShardFile, to_json};
@@ -101,7 +101,7 @@ fn run_sample() -> StageRows {
             stages: STAGES,
             set: Vec::new(),
             limit: None,
-            service: None,
+            llm: Llm::Off,
         };
         let session = Session::open(&pipeline, options).unwrap();
         let options = BuildOptions { jobs: 2, to: None, only: None, force: None, interrupted: Arc::default() };

@@ -24,6 +24,12 @@ cases = "last"
 [sources.a]
 [sources.b]
 
+[models.judge]
+provider = "openai"
+base_url_env = "JUDGE_URL"
+model = "toy"
+egress = "local"
+
 [nodes.read_a]
 stage = "read_notes"
 source = "a"
@@ -906,7 +912,7 @@ fn a_changed_reply_makes_its_node_stale_and_the_rebuild_uses_it() {
     service.replace(&call(text, 0), "no");
     assert_eq!(toy.build(), ["ask", "last"]);
     assert_eq!(total_counts(toy.built().counts("ask")).dropped["refused"], 2);
-    service.replace(&call(text, 0), &Replies::script(&call(text, 0)).text);
+    service.replace(&call(text, 0), &Replies::script(&call(text, 0)));
     assert_eq!(toy.build(), ["ask"], "the first build of the node below is still there");
     assert_eq!(toy.built().records("last"), built.records("last"));
     assert_eq!(service.n_calls(), n as u64);
@@ -963,7 +969,13 @@ fn without_a_service_the_records_pass_on_marked() {
     assert!(built.manifest("ask").replies.is_empty());
     // With a service it is another build, and both stay.
     toy.service = Some(Arc::default());
-    assert_eq!(toy.not_fresh(), ["ask stale: engine.models \"off\" → \"asked\"", "last pending: waits for ask"]);
+    assert_eq!(
+        toy.not_fresh(),
+        [
+            "ask stale: engine.models \"off\" → unset; engine.models.judge unset → \"judge\"",
+            "last pending: waits for ask"
+        ]
+    );
     toy.build();
     assert!(toy.built().records("last").iter().all(|note| note.answer.is_some()));
     toy.service = None;

@@ -6,7 +6,7 @@
 use anyhow::Context;
 use casemill::config::Project;
 use casemill::engine::stream::Upstream;
-use casemill::engine::{BuildOptions, BuildSummary, Event, NodePlan, Session, SessionOptions, State};
+use casemill::engine::{BuildOptions, BuildSummary, Event, Llm, NodePlan, Session, SessionOptions, State};
 use casemill::record::ledger::{LedgerRow, SourceCounts};
 use casemill::record::{Hash, Provenance, Record, RecordId, Row, from_batch};
 use casemill::source::lines::{self, RawLine};
@@ -553,24 +553,43 @@ impl Default for AskSettings {
     }
 }
 
-impl Settings for AskSettings {}
+impl Settings for AskSettings {
+    fn models(&self) -> Vec<String> {
+        vec!["judge".to_owned()]
+    }
+}
 
 struct AskNotes(AskSettings);
 
 pub fn call(text: &str, sample: u32) -> Call {
-    Call { model: "judge".to_owned(), system: "Judge the note.".to_owned(), prompt: text.to_owned(), sample }
+    let message = |role, text: &str| Message { role, parts: vec![Part::Text(text.to_owned())] };
+    let messages = vec![message(Role::System, "Judge the note."), message(Role::User, text)];
+    Call { model: "judge".to_owned(), messages, format: None, sample }
+}
+
+/// The note that a call asks about.
+fn note_of(call: &Call) -> &str {
+    match call.messages.last().map(|message| message.parts.as_slice()) {
+        Some([Part::Text(text)]) => text,
+        _ => "",
+    }
+}
+
+/// The key of a call.
+fn key(call: &Call) -> Hash {
+    Hash::of_json(&(&call.messages, call.sample)).expect("a key")
 }
 
 impl ModelStage for AskNotes {
     type In = Note;
     type Out = Note;
 
-    fn calls(&self, note: &Note) -> anyhow::Result<Vec<Call>> {
+    fn calls(&self, note: &Note, _: &StageContext<'_>) -> anyhow::Result<Vec<Call>> {
         Ok((0..self.0.samples).map(|sample| call(&note.text, sample)).collect())
     }
 
     fn read(&self, mut note: Note, replies: &[Reply], out: &mut Emitter<'_, Note>) -> anyhow::Result<Verdict> {
-        let texts: Vec<&str> = replies.iter().map(|reply| reply.text.as_str()).collect();
+        let texts: Vec<&str> = replies.iter().filter_map(|reply| reply.value.as_str()).collect();
         let answer = texts.join(" + ");
         out.side("replies", Length { record_id: note.record_id.clone(), n_chars: answer.chars().count() as u64 });
         if texts.contains(&"") {
@@ -589,30 +608,30 @@ impl ModelStage for AskNotes {
         Ok(Verdict::Keep)
     }
 
-    fn not_run(&self, mut note: Note) -> Note {
+    fn without_model(&self, mut note: Note, out: &mut Emitter<'_, Note>) -> anyhow::Result<Verdict> {
         note.flags.push("not_run".to_owned());
-        note
+        out.emit(note);
+        Ok(Verdict::Keep)
     }
 }
 
 /// A model service with scripted replies, which it stores.
 #[derive(Default)]
 pub struct Replies {
-    stored: Mutex<BTreeMap<Hash, Reply>>,
+    stored: Mutex<BTreeMap<Hash, String>>,
     n_calls: AtomicU64,
 }
 
 impl Replies {
     /// What the model says when it is asked for the first time.
-    pub fn script(call: &Call) -> Reply {
-        let words: Vec<&str> = call.prompt.split_whitespace().collect();
-        let text = match words.as_slice() {
+    pub fn script(call: &Call) -> String {
+        let words: Vec<&str> = note_of(call).split_whitespace().collect();
+        match words.as_slice() {
             words if words.contains(&"refuse") => "no".to_owned(),
             words if words.contains(&"hush") => String::new(),
             words if words.contains(&"twin") => "twice".to_owned(),
             words => format!("{} words, sample {}", words.len(), call.sample),
-        };
-        Reply { text }
+        }
     }
 
     /// How often the model was asked, since a reply was not stored.
@@ -626,25 +645,50 @@ impl Replies {
 
     /// Puts another reply where one is stored.
     pub fn replace(&self, call: &Call, text: &str) {
-        let old = self.stored.lock().unwrap().insert(call.key().unwrap(), Reply { text: text.to_owned() });
-        assert!(old.is_some_and(|old| old.text != text), "{} is stored with another reply", call.prompt);
+        let old = self.stored.lock().unwrap().insert(key(call), text.to_owned());
+        assert!(old.is_some_and(|old| old != text), "{} is stored with another reply", note_of(call));
     }
 }
 
 impl ModelService for Replies {
-    fn reply(&self, key: &Hash, call: &Call) -> anyhow::Result<Reply> {
-        let mut stored = self.stored.lock().unwrap();
-        Ok(stored
-            .entry(key.clone())
-            .or_insert_with(|| {
-                self.n_calls.fetch_add(1, Ordering::SeqCst);
-                Self::script(call)
-            })
-            .clone())
+    fn ask(
+        &self,
+        asks: &mut dyn Iterator<Item = anyhow::Result<Ask>>,
+        take: &mut dyn FnMut(Answer) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        for ask in asks {
+            let call = ask?.call;
+            let key = key(&call);
+            let text = self
+                .stored
+                .lock()
+                .unwrap()
+                .entry(key.clone())
+                .or_insert_with(|| {
+                    self.n_calls.fetch_add(1, Ordering::SeqCst);
+                    Self::script(&call)
+                })
+                .clone();
+            let sha256 = Hash::of(text.as_bytes());
+            take(Answer::Accepted(Reply { value: text.into(), key, sha256, model: "toy/judge".to_owned() }))?;
+        }
+        Ok(())
     }
 
     fn stored(&self, key: &Hash) -> anyhow::Result<Option<Hash>> {
-        self.stored.lock().unwrap().get(key).map(Hash::of_json).transpose()
+        Ok(self.stored.lock().unwrap().get(key).map(|text| Hash::of(text.as_bytes())))
+    }
+
+    fn identity(&self, model: &str) -> anyhow::Result<serde_json::Value> {
+        Ok(model.into())
+    }
+
+    fn may_ask(&self) -> bool {
+        true
+    }
+
+    fn counts(&self) -> CallCounts {
+        CallCounts::default()
     }
 }
 
@@ -708,14 +752,14 @@ impl Toy {
     }
 
     pub fn open(&self) -> anyhow::Result<Session> {
-        let service = self.service.clone().map(|service| service as Arc<dyn ModelService>);
+        let llm = self.service.clone().map_or(Llm::Off, |service| Llm::Service(service));
         let options = SessionOptions {
             project: Project { root: self.folder.path().to_owned() },
             workspace: Workspace { raw: self.path("raw"), data: self.path(&self.data) },
             stages: self.stages,
             set: Vec::new(),
             limit: self.limit,
-            service,
+            llm,
         };
         Session::open(PIPELINE, options)
     }
