@@ -138,16 +138,21 @@ pub(super) fn read_models(root: &mut TableReader<'_>) -> BTreeMap<String, ModelC
 }
 
 impl ModelConfig {
-    /// The model with one key changed, as `--set models.NAME.key=value` asks.
-    pub fn with(&self, key: &str, value: toml::Value) -> Result<Self, Problems> {
+    /// The model with some keys changed, as `--set models.NAME.key=value` asks.
+    pub fn with(&self, changes: toml::Table) -> Result<Self, Problems> {
         let mut table = self.table.clone();
-        table.insert(key.to_owned(), value);
+        table.extend(changes);
         let models = toml::Table::from_iter([(self.name.clone(), toml::Value::Table(table))]);
         let text = toml::Table::from_iter([("models".to_owned(), toml::Value::Table(models))]).to_string();
-        let mut changed = read_file(&format!("--set models.{}.{key}", self.name), &text, |mut root| {
+        let mut changed = read_file("--set", &text, |mut root| {
             let models = read_models(&mut root);
             root.finish();
             models
+        })
+        // Lines would be those of a text that nobody sees.
+        .map_err(|mut problems| {
+            problems.0.iter_mut().for_each(|problem| problem.line = 0);
+            problems
         })?;
         Ok(changed.remove(&self.name).unwrap_or_else(|| self.clone()))
     }
@@ -377,9 +382,10 @@ mod tests {
             ("max_completion_tokens", "o200k_base")
         );
         assert_eq!(model.price, Some(Price { input: 2.0, output: 8.5 }));
-        let other = model.with("model", toml::Value::String("org/Qwen3-8B".to_owned())).unwrap();
+        let change = |key: &str, value: &str| toml::Table::from_iter([(key.to_owned(), toml::Value::from(value))]);
+        let other = model.with(change("model", "org/Qwen3-8B")).unwrap();
         assert_eq!((other.model.as_str(), other.max_tokens_parameter.as_str()), ("org/Qwen3-8B", "max_tokens"));
-        let wrong = model.with("modell", toml::Value::Integer(1)).unwrap_err();
+        let wrong = model.with(change("modell", "x")).unwrap_err();
         assert!(wrong.to_string().contains("did you mean `model`"), "{wrong}");
     }
 }

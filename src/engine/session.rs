@@ -3,7 +3,7 @@
 use super::events::Event;
 use super::stream::Caches;
 use crate::config::source::{RIGHTS_FILE, parse_rights};
-use crate::config::{Located, PipelineConfig, Problem, Problems, Project, SourceConfig, suggestion};
+use crate::config::{Located, Problem, Problems, Project, SourceConfig, suggestion};
 use crate::dag::{self, Graph, Node};
 use crate::error::{input, usage};
 use crate::record::raw::{RawFile, RawSource};
@@ -81,10 +81,14 @@ impl Session {
     pub fn open(pipeline: &str, options: SessionOptions) -> anyhow::Result<Self> {
         options.workspace.check_format()?;
         let mut config = options.project.pipeline(pipeline)?;
+        let mut of_models: BTreeMap<String, toml::Table> = BTreeMap::new();
         for text in &options.set {
             let (node, key, value) = parse_set(text)?;
             if node == "models" {
-                set_model(&mut config, text, &key, value)?;
+                let Some((model, key)) = key.split_once('.') else {
+                    return Err(usage(format!("--set {text}: write it as models.NAME.key=value")));
+                };
+                of_models.entry(model.to_owned()).or_default().insert(key.to_owned(), value);
                 continue;
             }
             let known = config.nodes.keys().cloned().collect::<Vec<_>>();
@@ -95,6 +99,14 @@ impl Session {
                 )));
             };
             node.settings.insert(key, Located { value, line: 0 });
+        }
+        for (name, changes) in of_models {
+            let Some(model) = config.models.get(&name) else {
+                let known = suggestion(&name, config.models.keys().map(String::as_str));
+                return Err(usage(format!("--set models.{name}: no model `{name}`{known}")));
+            };
+            let changed = model.with(changes)?;
+            config.models.insert(name, changed);
         }
         let graph = dag::resolve(&config, options.stages, |name| {
             options.project.source(name).map_err(|error| format!("{error:#}"))
@@ -260,20 +272,6 @@ impl Session {
         }
         warnings
     }
-}
-
-/// `models.NAME.key=value`
-fn set_model(config: &mut PipelineConfig, text: &str, path: &str, value: toml::Value) -> anyhow::Result<()> {
-    let Some((name, key)) = path.split_once('.') else {
-        return Err(usage(format!("--set {text}: write it as models.NAME.key=value")));
-    };
-    let Some(model) = config.models.get(name) else {
-        let known = suggestion(name, config.models.keys().map(String::as_str));
-        return Err(usage(format!("--set {text}: no model `{name}`{known}")));
-    };
-    let changed = model.with(key, value)?;
-    config.models.insert(name.to_owned(), changed);
-    Ok(())
 }
 
 /// `node.key=value`; the value is TOML, or text when it is not.

@@ -378,6 +378,7 @@ mod tests {
             gout NotFound None
             rate 5% Exact Some((23, 30))
             rate 6% Contradicted Some((23, 30))
-            missing_word:2 repeated_value:1"#]].assert_eq(&text);
+            missing_word:2 repeated_value:1"#]]
+        .assert_eq(&text);
     }
 }

@@ -346,7 +346,14 @@ impl ReplyStore {
         let connection = match kept {
             Some(connection) => connection,
             None if !path.is_file() => return Ok(None),
-            None => open(&path, false)?,
+            None => {
+                let connection = open(&path, false)?;
+                if version(&connection)? == 0 {
+                    // Its tables are about to be made.
+                    return Ok(None);
+                }
+                connection
+            }
         };
         let result = query(&connection).with_context(|| format!("reading {}", path.display()))?;
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).entry(shelf).or_default().push(connection);
@@ -566,6 +573,32 @@ fn is_packed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "zst")
 }
 
+/// Readers and the writer do not wait for each other; the file remembers it. SQLite does not wait for its turn here by
+/// itself.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let end = std::time::Instant::now() + BUSY;
+    loop {
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if mode == "wal" {
+            return Ok(());
+        }
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                    && std::time::Instant::now() < end =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Version of the tables of a file; 0 as long as it has none.
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
 /// Opens a file of the store; `create` makes it and its tables.
 fn open(path: &Path, create: bool) -> anyhow::Result<Connection> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -575,12 +608,14 @@ fn open(path: &Path, create: bool) -> anyhow::Result<Connection> {
     let work = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
+        if create {
+            write_ahead(&connection)?;
+        }
         Ok(connection)
     };
     let connection = work().with_context(|| format!("opening {}", path.display()))?;
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = version(&connection)?;
     ensure!(
         version <= TABLES,
         "{} was written by a newer casemill: use that version, or another --data folder",

@@ -93,7 +93,7 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     /// How often this body was seen: 1 for the first time.
-    pub nth: usize,
+    pub nth: u64,
     json: OnceLock<Value>,
 }
 
@@ -101,9 +101,9 @@ pub struct Request {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     /// Requests received with it.
-    pub received: usize,
+    pub received: u64,
     /// Responses to it with status 200 that were handed to the network whole.
-    pub answered: usize,
+    pub answered: u64,
 }
 
 struct Shared {

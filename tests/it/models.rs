@@ -183,7 +183,31 @@ fn every_answer_has_its_state_and_its_number_of_requests() {
         let has_reply = !line.starts_with("no_reply");
         assert_eq!(asked_again == 0, has_reply, "{name}: {again}");
     }
-    expect![[r#""#]].assert_eq(&text);
+    expect![[r#"
+        complete: accepted {"dx":"flu"} [1 requests]
+        fenced: accepted {"dx":"a ```x``` b"} [1 requests]
+        other type: reply_invalid: schema_mismatch: /dx: 3 is not of type "string" [2 requests]
+        cut, said to be whole: reply_invalid: unclosed: EOF while parsing a string at line 1 column 10 [2 requests]
+        duplicate key: reply_invalid: duplicate_key: duplicate key `dx` at line 1 column 16 [2 requests]
+        two answers: reply_invalid: ambiguous: two different values among the 2 that fit the schema [2 requests]
+        length: reply_truncated: cut at the token limit (finish_reason length) [2 requests]
+        refusal: reply_refused: the message is a refusal [1 requests]
+        filter: reply_refused: finish_reason content_filter [1 requests]
+        null: reply_empty: the message has no content [2 requests]
+        tool: reply_invalid: the model called a tool; it has none [2 requests]
+        no UTF-8: reply_invalid: the answer is no JSON: Syntax at byte 85 [2 requests]
+        giant: no_reply: no reply after 2 tries; the last: an answer of more than 16777216 bytes [2 requests]
+        page: reply_invalid: the answer is no JSON: Syntax at byte 1 [2 requests]
+        context: reply_truncated: the prompt does not fit the context of the model [1 requests]
+        blocked: reply_refused: a content filter blocked the request [1 requests]
+        cut connection: no_reply: no reply after 2 tries; the last: the answer was cut short after 20 bytes: error decoding response body: request or response body error: error reading a body from connection: end of file before message length reached [2 requests]
+        too long for its length: no_reply: no reply after 2 tries; the last: the answer was cut short after 304 bytes: error decoding response body: request or response body error: error reading a body from connection: end of file before message length reached [2 requests]
+        closed: no_reply: no reply after 2 tries; the last [2 requests]
+        500: no_reply: no reply after 2 tries; the last: status 500, type api_error: Internal Server Error [2 requests]
+        503: no_reply: no reply after 2 tries; the last: status 503, type api_error: Service Unavailable [2 requests]
+        hangs: no_reply: no reply after 2 tries; the last [2 requests]
+        drips: no_reply: no reply after 2 tries; the last: no answer within 1 s [2 requests]
+    "#]].assert_eq(&text);
 }
 
 /// Case llm-10: a model that answers otherwise every time is asked once, and both builds have its first answer.

@@ -364,6 +364,8 @@ impl ModelService for Models {
             "provider": config.provider.as_str(),
             "model": config.model,
             "parameters": config.parameters(),
+            // It decides which records are refused.
+            "egress": config.egress,
         }))
     }
 

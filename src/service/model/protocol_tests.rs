@@ -77,7 +77,8 @@ fn a_request_to_an_openai_server() {
           },
           "seed": 7,
           "temperature": 0.0
-        }"#]].assert_eq(&sent(&model, Structured::JsonSchema));
+        }"#]]
+    .assert_eq(&sent(&model, Structured::JsonSchema));
     // Another way to structure changes the format, and puts the schema into the prompt.
     let object = sent(&model, Structured::JsonObject);
     assert!(object.contains("\"json_object\"") && object.contains("must fit this JSON Schema"), "{object}");
@@ -129,7 +130,8 @@ fn a_request_to_anthropic() {
           },
           "system": "Copy.",
           "temperature": 0.5
-        }"#]].assert_eq(&sent(&model, Structured::JsonSchema));
+        }"#]]
+    .assert_eq(&sent(&model, Structured::JsonSchema));
     let none = sent(&model, Structured::None);
     assert!(!none.contains("output_config") && none.contains("must fit this JSON Schema"), "{none}");
 }
@@ -207,7 +209,8 @@ fn llm_03_llm_05_every_way_an_answer_ends_is_a_state() {
         invalid 7+3: the model called a tool; it has none
         invalid 7+3: stop_reason is unknown: the reply may be cut
         Invalid
-        Invalid"#]].assert_eq(&results.join("\n"));
+        Invalid"#]]
+    .assert_eq(&results.join("\n"));
 }
 
 /// Case llm-11: what is worth another try, and what every call would meet.
@@ -246,7 +249,8 @@ fn llm_11_errors_are_told_apart() {
         500 PerhapsStructured
         400 PerhapsStructured
         400 TooLong
-        413 TooLong"#]].assert_eq(&results.join("\n"));
+        413 TooLong"#]]
+    .assert_eq(&results.join("\n"));
     // Servers quote what they were sent; that is shown for open records alone.
     let body =
         br#"{"error":{"message":"bad request: Fever of unknown origin","type":"invalid_request_error","code":"x y"}}"#;
@@ -292,5 +296,6 @@ fn recorded_replies_of_servers() {
         success_json_schema: complete 
         xllamacpp_bad_request: invalid (Fatal) an error with status 400
         xllamacpp_bad_schema: invalid (PerhapsStructured) an error with status 400
-    "#]].assert_eq(&results);
+    "#]]
+    .assert_eq(&results);
 }

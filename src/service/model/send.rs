@@ -92,11 +92,13 @@ impl Sender {
     ) -> anyhow::Result<Outcome> {
         let images = self.images(call)?;
         let mut what = String::new();
-        // Without a schema there is nothing to find out.
-        let needs_probe = call.call().format.is_some() && self.structured.get().is_none();
-        let _probing = if needs_probe { Some(self.probe.lock().await) } else { None };
+        // Without a schema there is nothing to find out. The first call holds the probe until it knows; the others wait.
+        let mut probe = None;
+        if call.call().format.is_some() && self.structured.get().is_none() {
+            probe = Some(self.probe.lock().await).filter(|_| self.structured.get().is_none());
+        }
+        let probing = probe.is_some();
         let mut structured = self.structured.get().copied().unwrap_or(self.config.structured);
-        let probing = needs_probe && self.structured.get().is_none();
         let mut n_server_errors = 0;
         let mut tried = 0;
         while tried < self.config.tries {
@@ -253,12 +255,6 @@ impl Sender {
             }
         };
         let Answered { status, wait, body } = answered;
-        if self.endpoint.key.as_ref().is_some_and(|key| contains(&body, key.reveal().as_bytes())) {
-            self.breaker.record(false);
-            let what = format!("status {status}, and the answer held the key: it is not kept");
-            let met = Met::Trouble { what: what.clone(), wait: None, server_error: false };
-            return (failed(Some(status), what, cost_at_most), Ok(met));
-        }
         if !(200..300).contains(&status) {
             let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
             let shown = self.endpoint.redact(&protocol::error_text(status, &body, call.may_quote()));
@@ -282,6 +278,12 @@ impl Sender {
                     return (failed(Some(status), shown, 0.0), Ok(met));
                 }
             }
+        }
+        if self.endpoint.key.as_ref().is_some_and(|key| contains(&body, key.reveal().as_bytes())) {
+            self.breaker.record(false);
+            let what = format!("status {status}, and the answer held the key: it is not kept");
+            let met = Met::Trouble { what: what.clone(), wait: None, server_error: false };
+            return (failed(Some(status), what, cost_at_most), Ok(met));
         }
         self.breaker.record(true);
         let parsed = protocol::parse(self.config.provider, status, &body);
