@@ -1,6 +1,7 @@
 //! The command line (SPEC section 4): raw arguments to working arguments, results to text or JSON.
 
 mod compare;
+mod fetch;
 mod models;
 
 use anyhow::Context;
@@ -81,9 +82,10 @@ enum Command {
     ///           casemill explain medrounds medrounds-0123456789abcdef
     #[command(verbatim_doc_comment)]
     Explain(ExplainArguments),
-    /// List sources, or check the raw files of one
+    /// List sources, check the raw files of one, or fetch them
     ///
-    /// Example: casemill sources check medqa --raw data/raw
+    /// Examples: casemill sources check medqa --raw data/raw
+    ///           casemill sources fetch NAME --raw data/raw
     #[command(verbatim_doc_comment)]
     Sources {
         #[command(subcommand)]
@@ -135,11 +137,19 @@ enum Command {
     #[command(verbatim_doc_comment)]
     Prompt(models::PromptArguments),
     /// Export, import or count stored replies of models
+    ///
+    /// Examples: casemill replies export medrounds replies.jsonl.zst
+    ///           casemill replies import replies.jsonl.zst && casemill build medrounds --llm replay
+    #[command(verbatim_doc_comment)]
     Replies {
         #[command(subcommand)]
         command: models::RepliesCommand,
     },
     /// Have calls answered through a provider's batch files
+    ///
+    /// Examples: casemill batch export medrounds extract_slots batch.jsonl
+    ///           casemill batch import medrounds extract_slots results.jsonl && casemill build medrounds --llm live
+    #[command(verbatim_doc_comment)]
     Batch {
         #[command(subcommand)]
         command: models::BatchCommand,
@@ -252,6 +262,8 @@ enum SourcesCommand {
     List,
     /// Hash the files of a source and compare them with what is known of it
     Check { name: String },
+    /// Get the files that sources/<name>.toml names under [fetch]; what was got before is kept, and cut files go on
+    Fetch(fetch::FetchArguments),
 }
 
 #[derive(Subcommand)]
@@ -338,6 +350,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<Code> {
         Command::Sources { command } => match command.unwrap_or(SourcesCommand::List) {
             SourcesCommand::List => run_sources_list(global),
             SourcesCommand::Check { name } => run_sources_check(global, &name),
+            SourcesCommand::Fetch(options) => fetch::run(global, &options),
         },
         Command::Freeze(options) => run_freeze(global, options),
         Command::Verify { release, replies } => run_verify(global, &release, replies.as_deref()),

@@ -36,7 +36,7 @@ pub struct PromptArguments {
 pub enum RepliesCommand {
     /// Write the replies that the present build was made from into one file: .jsonl, or .jsonl.zst to pack it
     ///
-    /// Example: casemill replies export medrounds replies.jsonl.zst --llm replay
+    /// Example: casemill replies export medrounds replies.jsonl.zst
     #[command(verbatim_doc_comment)]
     Export(RepliesExportArguments),
     /// Add the replies of an exported file; each must have the hash that its line gives
@@ -68,12 +68,12 @@ pub struct RepliesExportArguments {
 pub enum BatchCommand {
     /// Write the calls of a node that have no reply yet as a provider's batch file
     ///
-    /// Example: casemill batch export medrounds extract_slots batch.jsonl --llm live
+    /// Example: casemill batch export medrounds extract_slots batch.jsonl
     #[command(verbatim_doc_comment)]
     Export(BatchArguments),
     /// Read a provider's results for calls of a node; build with --llm live afterwards
     ///
-    /// Example: casemill batch import medrounds extract_slots results.jsonl --llm live
+    /// Example: casemill batch import medrounds extract_slots results.jsonl
     #[command(verbatim_doc_comment)]
     Import(BatchArguments),
 }

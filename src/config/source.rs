@@ -2,7 +2,7 @@
 //! `<raw>/<source>/source.toml`: the rights of the files beside it.
 
 use super::toml_file::{Problems, read_file};
-use crate::record::{Access, LlmEgress, Rights};
+use crate::record::{Access, Hash, LlmEgress, Rights};
 use std::collections::BTreeMap;
 
 /// A source as declared.
@@ -27,6 +27,23 @@ pub struct SourceConfig {
     pub options: toml::Table,
     /// Known snapshots: label → SHA-256 of a file.
     pub checksums: BTreeMap<String, String>,
+    /// Files that `casemill sources fetch` can get, by label.
+    pub fetch: BTreeMap<String, FetchConfig>,
+    /// For each host.
+    pub fetch_requests_per_minute: u32,
+}
+
+/// A file on a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FetchConfig {
+    pub url: String,
+    /// Name below `<raw>/<source>/`.
+    pub path: String,
+    /// `gzip`, `zip`, `tar.gz`, `pdf`, `xml`, `json`, `jsonl`, `csv`, `parquet`, `png`, `jpeg`, `mp4`, `html` or `text`: what
+    /// its bytes must be.
+    pub kind: String,
+    pub sha256: Option<Hash>,
+    pub max_bytes: u64,
 }
 
 /// Parses a source file. Whether its format has a reader is checked with the pipeline.
@@ -56,13 +73,25 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
         root.table_at("checksums", |mut table| {
             for (label, values) in table.all_strings() {
                 match values.value.as_slice() {
-                    [hash] if hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-                        checksums.insert(label, hash.to_ascii_lowercase());
-                    }
-                    _ => table.problem(values.line, &label, "must be one SHA-256 of 64 hexadecimal digits"),
+                    [hash] if is_sha256(hash) => drop(checksums.insert(label, hash.to_ascii_lowercase())),
+                    _ => table.problem(values.line, &label, NOT_A_HASH),
                 }
             }
         });
+        let mut fetch = BTreeMap::new();
+        root.tables("fetch", |label, mut table| {
+            let (url, path) = (table.required_string("url").value, table.required_string("path").value);
+            let kind = table.required_string("kind").value;
+            let sha256 = table.string("sha256");
+            if let Some(hash) = sha256.as_ref().filter(|hash| !is_sha256(&hash.value)) {
+                table.problem(hash.line, "sha256", NOT_A_HASH);
+            }
+            let sha256 = sha256.map(|hash| Hash::parse(&hash.value.to_ascii_lowercase()));
+            let max_bytes = table.count("max_bytes").map_or(16 << 30, |count| count.value);
+            table.finish();
+            fetch.insert(label.to_owned(), FetchConfig { url, path, kind, sha256, max_bytes });
+        });
+        let fetch_requests_per_minute = root.positive("fetch_requests_per_minute", 60);
         root.finish();
         let files = files.map(|files| files.value).unwrap_or_default();
         SourceConfig {
@@ -77,8 +106,16 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
             max_unpacked_bytes,
             options,
             checksums,
+            fetch,
+            fetch_requests_per_minute,
         }
     })
+}
+
+const NOT_A_HASH: &str = "must be one SHA-256 of 64 hexadecimal digits";
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Name of the file that speaks for the raw files beside it.

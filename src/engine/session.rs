@@ -354,8 +354,10 @@ pub fn find_source(
     } else {
         (Rights::unknown(), None)
     };
-    let unmatched =
-        fs::list(&folder)?.into_iter().filter(|name| name != RIGHTS_FILE && !names.contains(name)).collect();
+    let unmatched = fs::list(&folder)?
+        .into_iter()
+        .filter(|name| name != RIGHTS_FILE && !raw::is_name_of_fetch(name) && !names.contains(name))
+        .collect();
     Ok(Some(FoundSource { raw: RawSource { name: config.name.clone(), rights, files }, rights_file, unmatched }))
 }
 

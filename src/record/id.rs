@@ -19,6 +19,11 @@ impl Hash {
         Self(hex(&digest))
     }
 
+    /// Takes 64 lower-case hexadecimal digits as they are: the caller has checked them.
+    pub fn parse(digits: &str) -> Self {
+        Self(digits.to_owned())
+    }
+
     /// Hash of the canonical JSON (RFC 8785) of a value.
     pub fn of_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<Self> {
         Ok(Self::of(&canonical_json(value)?))

@@ -77,12 +77,12 @@ pub fn line(event: &Event) -> Option<String> {
     })
 }
 
-/// `12 replies from the store, 30 from models, 1 call failed; 34 requests, 51 200 + 9 600 tokens, 0.2240 spent`
+/// `12 replies from the store, 30 from models, failed 1; 34 requests, 51 200 + 9 600 tokens, 0.2240 spent`
 pub fn calls(counts: &CallCounts) -> String {
     let mut text =
         format!("{} replies from the store, {} from models", grouped(counts.replayed), grouped(counts.answered));
     if counts.failed > 0 {
-        text += &format!(", {} calls failed", grouped(counts.failed));
+        text += &format!(", failed {}", grouped(counts.failed));
     }
     if counts.requests > 0 {
         text += &format!(

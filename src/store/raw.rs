@@ -129,7 +129,7 @@ pub fn matching(folder: &Path, patterns: &[String]) -> anyhow::Result<Vec<String
         let entry = entry.map_err(|error| input(format!("cannot read {}: {error}", folder.display())))?;
         // A name that is not UTF-8 matches no pattern; `fs::list` reports it.
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if patterns.iter().any(|pattern| matches(pattern, &name)) {
+        if !is_name_of_fetch(&name) && patterns.iter().any(|pattern| matches(pattern, &name)) {
             let kind = entry.file_type().map_err(|error| input(format!("cannot read {name}: {error}")))?;
             // A link that leads nowhere stays in the list: reading it gives an error that names it.
             let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
@@ -140,6 +140,18 @@ pub fn matching(folder: &Path, patterns: &[String]) -> anyhow::Result<Vec<String
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// What `casemill sources fetch` writes beside the files: where they came from, that it is at work, and files that are not
+/// complete.
+pub const FETCH_LOCK: &str = "fetch.lock.json";
+pub const FETCH_HELD: &str = ".fetch.lock";
+pub const FETCH_PART: &str = ".part";
+pub const FETCH_PART_STATE: &str = ".part.json";
+
+/// Whether a name in a raw folder is one that a fetch writes for itself.
+pub fn is_name_of_fetch(name: &str) -> bool {
+    name == FETCH_LOCK || name == FETCH_HELD || name.ends_with(FETCH_PART) || name.ends_with(FETCH_PART_STATE)
 }
 
 fn matches(pattern: &str, name: &str) -> bool {

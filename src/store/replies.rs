@@ -264,24 +264,25 @@ impl ReplyStore {
     pub fn spending(&self, pipeline: &str, record_id: Option<&str>) -> anyhow::Result<Vec<Spending>> {
         let mut by_node: BTreeMap<String, Spending> = BTreeMap::new();
         for shelf in Shelf::ALL {
-            let rows: Option<Vec<(String, String, u64, u64, u64, f64)>> = self.read(shelf, |connection| {
+            self.read(shelf, |connection| {
                 let mut statement = connection.prepare_cached(
                     "SELECT node, state, count(*), sum(input_tokens), sum(output_tokens), sum(cost) FROM requests
                      WHERE pipeline = ?1 AND (?2 IS NULL OR record_id = ?2) GROUP BY node, state ORDER BY node, state",
                 )?;
-                let rows = statement.query_map(params![pipeline, record_id], |row| {
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
-                })?;
-                rows.collect()
+                let mut rows = statement.query(params![pipeline, record_id])?;
+                while let Some(row) = rows.next()? {
+                    let node: String = row.get(0)?;
+                    let spending =
+                        by_node.entry(node.clone()).or_insert_with(|| Spending { node, ..Spending::default() });
+                    let n: u64 = row.get(2)?;
+                    spending.requests += n;
+                    *spending.by_state.entry(row.get(1)?).or_default() += n;
+                    spending.input_tokens += row.get::<_, u64>(3)?;
+                    spending.output_tokens += row.get::<_, u64>(4)?;
+                    spending.cost += row.get::<_, f64>(5)?;
+                }
+                Ok(())
             })?;
-            for (node, state, n, input, output, cost) in rows.into_iter().flatten() {
-                let spending = by_node.entry(node.clone()).or_insert_with(|| Spending { node, ..Spending::default() });
-                spending.requests += n;
-                *spending.by_state.entry(state).or_default() += n;
-                spending.input_tokens += input;
-                spending.output_tokens += output;
-                spending.cost += cost;
-            }
         }
         Ok(by_node.into_values().collect())
     }

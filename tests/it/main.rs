@@ -5,6 +5,7 @@ mod cli;
 mod crash;
 mod determinism;
 mod fake_model;
+mod fetching;
 mod golden;
 mod model_builds;
 mod models;

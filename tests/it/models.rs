@@ -253,7 +253,7 @@ fn llm_11_tries_by_class() {
         let text = error.unwrap_err().to_string();
         assert!(text.contains(&format!("cannot be used: status {status}")) && !text.contains(KEY), "{text}");
         assert_eq!(server.total().received, 1, "the first call says it for all: {text}");
-        assert_eq!(files_with(client.folder.path(), KEY.as_bytes()), [PathBuf::new(); 0]);
+        assert_eq!(files_with(client.folder.path(), KEY.as_bytes()), Vec::<PathBuf>::new());
     }
 }
 
@@ -402,7 +402,7 @@ fn prv_01_rights_decide_before_any_byte_is_sent() {
         let line = answers(&client.open(&server, Mode::Live), vec![credentialed()]).unwrap().remove(0);
         assert!(line.starts_with("egress_refused: its source may be sent to local models, and model m is"), "{line}");
         assert_eq!((server.total().received, server.connections()), (0, 0));
-        assert_eq!(files_with(client.folder.path(), b"planted"), [PathBuf::new(); 0]);
+        assert_eq!(files_with(client.folder.path(), b"planted"), Vec::<PathBuf>::new());
     }
     let client = Client::new("");
     let models = client.open(&server, Mode::Live);
@@ -427,7 +427,7 @@ fn a_server_that_echoes_the_key_leaves_no_trace_of_it() {
     let line = answer(&models, "why?");
     assert!(line.starts_with("no_reply") && line.contains("held the key") && !line.contains(KEY), "{line}");
     drop(models);
-    assert_eq!(files_with(client.folder.path(), KEY.as_bytes()), [PathBuf::new(); 0]);
+    assert_eq!(files_with(client.folder.path(), KEY.as_bytes()), Vec::<PathBuf>::new());
 }
 
 #[test]

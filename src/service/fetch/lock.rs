@@ -9,10 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// Name of the lock file in the raw folder.
-pub const FILE_NAME: &str = "fetch.lock.json";
-/// Name of the empty file that a running fetch holds.
-pub const HELD_NAME: &str = ".fetch.lock";
+pub use crate::store::raw::{FETCH_HELD as HELD_NAME, FETCH_LOCK as FILE_NAME};
 
 /// One file as it was fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,6 +19,7 @@ use crate::service::http::limits::{CircuitBreaker, LimitSettings, Limiter, Permi
 use crate::service::http::retry::{self, Backoff, StatusClass};
 use crate::service::http::{self, BodyError, ClientOptions, Reach, shown_error, shown_url};
 use crate::store::fs;
+use crate::store::raw::{FETCH_PART, FETCH_PART_STATE, is_name_of_fetch};
 use anyhow::Context;
 use futures_util::future::{Either, select, try_join_all};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -221,13 +222,6 @@ impl FetchReport {
     }
 }
 
-/// Whether a name in a raw folder is one that a fetch writes for itself: the lock files, and parts of files.
-pub fn is_own_name(name: &str) -> bool {
-    name == lock::FILE_NAME || name == lock::HELD_NAME || name.ends_with(PART) || name.ends_with(PART_STATE)
-}
-
-const PART: &str = ".part";
-const PART_STATE: &str = ".part.json";
 const REDIRECTS: usize = 5;
 /// A try that ends early but brings so many new bytes is not in vain.
 const GAIN: u64 = 1 << 20;
@@ -353,7 +347,7 @@ fn check_path(path: &str) -> Result<(), &'static str> {
     if path.contains(['\\', '\0']) || path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err("it is not a relative name of a file below the raw folder");
     }
-    if path.rsplit('/').next().is_some_and(is_own_name) {
+    if path.rsplit('/').next().is_some_and(is_name_of_fetch) {
         return Err("fetching uses this name itself");
     }
     Ok(())
@@ -908,7 +902,7 @@ impl Part {
             name.push(suffix);
             PathBuf::from(name)
         };
-        Self { path: beside(PART), state: beside(PART_STATE) }
+        Self { path: beside(FETCH_PART), state: beside(FETCH_PART_STATE) }
     }
 
     fn bytes(&self) -> u64 {

@@ -287,7 +287,7 @@ impl Sender {
         }
         self.breaker.record(true);
         let parsed = protocol::parse(self.config.provider, status, &body);
-        let usage = parsed.usage.unwrap_or_else(|| protocol::Usage {
+        let usage = parsed.usage.unwrap_or(protocol::Usage {
             // Nobody counted: at most what was sent, and what came back.
             input_tokens: input_at_most,
             output_tokens: body.len() as u64 / 2,
