@@ -24,9 +24,9 @@ mkdir -p "$run/raw/medqa"
 sed -n '1p;2p;4p;9p;17p' "$project/data/sample/medqa/test.jsonl" >"$run/raw/medqa/test.jsonl"
 cp "$project/data/sample/medqa/source.toml" "$run/raw/medqa/"
 
-# The project's files, with a node that may lose records: such a model does not bring every answer to its end.
+# The project's files, with a node that may lose more records: such a model does not bring every answer to its end.
 cp -R "$project/pipelines" "$project/sources" "$run/"
-sed -i.before 's/^\[nodes\.extract_slots\]$/&\nmax_quarantined = 0.8/' "$run/pipelines/medrounds.toml"
+sed -i.before '/^\[nodes\.extract_slots\]$/,/^$/ s/^max_quarantined = .*/max_quarantined = 0.8/' "$run/pipelines/medrounds.toml"
 
 say "the server"
 rm -f "$folder/server.json"

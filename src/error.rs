@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the process returns (SPEC section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,28 +68,81 @@ pub fn code_of(error: &anyhow::Error) -> Code {
     Code::Internal
 }
 
-/// Runs work that may panic, such as a library on a damaged file, and makes an error of the panic. `quiet` keeps the
-/// panic's own message off standard error: for bytes that may be anything. A panic of our own code stays loud.
-pub fn catch_panic<T>(quiet: bool, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let loud = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !QUIET.get() {
-                loud(panic);
-            }
-        }));
-    });
-    let before = QUIET.replace(quiet || QUIET.get());
+/// What is told of a panic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Panics {
+    /// Its own message on standard error, and in the error.
+    Shown,
+    /// Its message in the error alone: for a library on bytes that may be anything.
+    Quiet,
+    /// Only its place: the message of a panic can quote what was being worked on.
+    PlaceOnly,
+}
+
+/// From now on no panic of this process, on whatever thread, writes its message to standard error.
+pub fn hide_panic_messages() {
+    install_hook();
+    HIDDEN.store(true, Ordering::Relaxed);
+}
+
+/// Runs work that may panic and makes an error of the panic.
+pub fn catch_panic<T>(panics: Panics, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    install_hook();
+    let before = TOLD.get();
+    TOLD.set(before.max(panics));
     let result = catch_unwind(AssertUnwindSafe(work));
-    QUIET.set(before);
+    let told = TOLD.replace(before);
     result.unwrap_or_else(|payload| {
+        if told == Panics::PlaceOnly {
+            let place = PLACE.take().unwrap_or_else(|| "an unknown place".to_owned());
+            return Err(anyhow::anyhow!(
+                "panicked at {place}; its message is withheld, since it can quote credentialed records"
+            ));
+        }
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message");
         Err(anyhow::anyhow!("panicked: {text}"))
     })
 }
 
+fn install_hook() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let place = panic.location().map(ToString::to_string);
+            PLACE.replace(place.clone());
+            if HIDDEN.load(Ordering::Relaxed) {
+                eprintln!("casemill: a panic at {}", place.unwrap_or_default());
+            } else if TOLD.get() == Panics::Shown {
+                loud(panic);
+            }
+        }));
+    });
+}
+
+static HIDDEN: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
-    static QUIET: Cell<bool> = const { Cell::new(false) };
+    static TOLD: Cell<Panics> = const { Cell::new(Panics::Shown) };
+    /// Of the last panic of this thread.
+    static PLACE: Cell<Option<String>> = const { Cell::new(None) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_and_tells_what_it_may() {
+        let broken =
+            |panics| catch_panic::<()>(panics, || panic!("at sea with {}", "Mr. Smith")).unwrap_err().to_string();
+        assert_eq!(broken(Panics::Quiet), "panicked: at sea with Mr. Smith");
+        let hidden = broken(Panics::PlaceOnly);
+        assert!(hidden.starts_with("panicked at src/error.rs:") && !hidden.contains("Smith"), "{hidden}");
+        // What is stricter outside holds inside.
+        let nested =
+            catch_panic::<()>(Panics::PlaceOnly, || catch_panic(Panics::Quiet, || panic!("at sea with Mr. Smith")));
+        assert!(!format!("{:#}", nested.unwrap_err()).contains("Smith"));
+    }
 }

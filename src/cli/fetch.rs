@@ -1,6 +1,6 @@
 //! `casemill sources fetch`.
 
-use super::{Global, print};
+use super::{Global, interruption, print};
 use anyhow::Context;
 use casemill::error::{Code, usage};
 use casemill::report::grouped;
@@ -8,8 +8,6 @@ use casemill::service::fetch::kinds::FileKind;
 use casemill::service::fetch::{FetchFile, FetchOptions, FetchPlan, Progress, fetch};
 use clap::Args;
 use serde_json::json;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Args)]
@@ -45,13 +43,7 @@ pub fn run(global: &Global, arguments: &FetchArguments) -> anyhow::Result<Code> 
         })
     };
     let files = config.fetch.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(Code::Interrupted as i32);
-        }
-    })?;
+    let stop = interruption()?;
     let options = FetchOptions {
         update: arguments.update,
         requests_per_minute: config.fetch_requests_per_minute,

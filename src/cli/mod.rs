@@ -417,17 +417,19 @@ impl Global {
                 backoff: BACKOFF,
             })
         });
-        Session::open(
-            pipeline,
-            SessionOptions {
-                project: self.project()?,
-                workspace: self.workspace(),
-                stages: STAGES,
-                set: arguments.set,
-                limit: arguments.limit,
-                llm,
-            },
-        )
+        let options = SessionOptions {
+            project: self.project()?,
+            workspace: self.workspace(),
+            stages: STAGES,
+            set: arguments.set,
+            limit: arguments.limit,
+            llm,
+        };
+        let session = Session::open(pipeline, options)?;
+        if session.has_credentialed() {
+            casemill::error::hide_panic_messages();
+        }
+        Ok(session)
     }
 }
 
@@ -440,15 +442,20 @@ fn print(global: &Global, document: &Value, text: impl FnOnce() -> String) -> an
     }
 }
 
-fn run_build(global: &Global, arguments: BuildArguments) -> anyhow::Result<Code> {
+/// Set by the first Ctrl-C or SIGTERM; the second one does not wait for what is running.
+fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = interrupted.clone();
-    // The second signal does not wait for the running shards.
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::SeqCst) {
             std::process::exit(Code::Interrupted as i32);
         }
     })?;
+    Ok(interrupted)
+}
+
+fn run_build(global: &Global, arguments: BuildArguments) -> anyhow::Result<Code> {
+    let interrupted = interruption()?;
     let jobs = match arguments.jobs {
         Some(0) => return Err(usage("--jobs must be at least 1")),
         Some(jobs) => jobs,

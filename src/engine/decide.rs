@@ -38,7 +38,7 @@ impl NodeWork<'_> {
         let mut decisions = Vec::new();
         if !rows.is_empty() {
             let table = parquet::scan(&paths)?;
-            decisions = catch_panic(self.node.stage, || stage.decide(table, &mut sides))?;
+            decisions = catch_panic(self.session, self.node.stage, || stage.decide(table, &mut sides))?;
         }
         decisions.sort_by(|one, other| one.record_id.cmp(&other.record_id));
         check_decisions(&rows, &decisions).with_context(|| format!("stage {}", self.node.stage.name))?;

@@ -7,7 +7,7 @@ use crate::config::{Located, Problem, Problems, Project, SourceConfig, suggestio
 use crate::dag::{self, Graph, Node};
 use crate::error::{input, usage};
 use crate::record::raw::{RawFile, RawSource};
-use crate::record::{Hash, Rights};
+use crate::record::{Access, Hash, Rights};
 use crate::service::model::governance::widest;
 use crate::service::model::{self, Models};
 use crate::stage::{AnyStage, ModelService, Resources, StageArguments, StageDef};
@@ -169,6 +169,11 @@ impl Session {
 
     pub fn resource_hashes(&self, index: usize) -> BTreeMap<String, Hash> {
         self.resources.get(index).map(|resources| resources.hashes.clone()).unwrap_or_default()
+    }
+
+    /// Whether records of this pipeline may only be seen by those who have credentials.
+    pub fn has_credentialed(&self) -> bool {
+        self.sources.values().any(|source| source.raw.rights.access == Access::Credentialed)
     }
 
     /// The text of a resource of a node.

@@ -5,7 +5,7 @@ use super::plan::{NodePlan, State};
 use super::session::Session;
 use super::stream::{SelectedRow, Upstream, record_ids};
 use crate::dag::Node;
-use crate::error::{Fault, input, usage};
+use crate::error::{Fault, Panics, input, usage};
 use crate::record::raw::{Cut, RawSource, ShardLimits};
 use crate::record::{RecordId, to_batch};
 use crate::stage::{AnyStage, Extras, MODEL_REASONS, PortKind, Shape, SideInputs, StageContext, StageDef, Stream};
@@ -81,7 +81,7 @@ impl<'a> NodeWork<'a> {
                             bytes: session.graph.shard_bytes,
                             limit: session.limit,
                         };
-                        let cut = catch_panic(node.stage, || reader.cut(&source, limits))?;
+                        let cut = catch_panic(session, node.stage, || reader.cut(&source, limits))?;
                         fs::write_atomic(&path, &to_json(&cut)?)?;
                         cut
                     }
@@ -139,7 +139,7 @@ impl<'a> NodeWork<'a> {
 
     /// Runs and commits one shard; gives its rows.
     pub fn run_shard(&self, index: u32) -> anyhow::Result<u64> {
-        catch_panic(self.node.stage, || self.make_shard(index))
+        catch_panic(self.session, self.node.stage, || self.make_shard(index))
     }
 
     fn make_shard(&self, index: u32) -> anyhow::Result<u64> {
@@ -221,9 +221,14 @@ impl<'a> NodeWork<'a> {
 }
 
 /// A panic of a stage is an error of its node, not the end of the process.
-pub(super) fn catch_panic<T>(stage: &StageDef, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+pub(super) fn catch_panic<T>(
+    session: &Session,
+    stage: &StageDef,
+    work: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let panics = if session.has_credentialed() { Panics::PlaceOnly } else { Panics::Shown };
     // As the one message of a stage that panics: an error of ours comes through as it is.
-    crate::error::catch_panic(false, || Ok(work()))
+    crate::error::catch_panic(panics, || Ok(work()))
         .unwrap_or_else(|panic| Err(anyhow::anyhow!("stage {} {panic}", stage.name)))
 }
 

@@ -454,6 +454,9 @@ impl ReleaseWriter<'_> {
                     continue;
                 }
                 for row in from_batch::<LedgerRow>(&crate::store::parquet::read(&path)?)? {
+                    if !self.is_listable(&row.source) {
+                        continue;
+                    }
                     let row = self.release_ledger_row(row);
                     spill.push(&row.case_id.clone(), &format!("{position:05}"), &row)?;
                 }
@@ -466,6 +469,13 @@ impl ReleaseWriter<'_> {
     fn is_quotable(&self, source: &str) -> bool {
         let rights = self.session.sources.get(source).map(|source| &source.raw.rights);
         rights.is_some_and(|rights| self.options.profile.refusal(rights).is_none())
+    }
+
+    /// Rows about credentialed records are only for those who may hold them: even without a quotation they tell which rows of
+    /// their files there are, and a hash of a short id can be guessed. Their number stays in MANIFEST.json.
+    fn is_listable(&self, source: &str) -> bool {
+        let rights = self.session.sources.get(source).map(|source| &source.raw.rights);
+        self.options.profile.lists(rights.map_or(Access::Unknown, |rights| rights.access))
     }
 
     fn release_ledger_row(&self, row: LedgerRow) -> ReleaseLedgerRow {
@@ -496,7 +506,8 @@ impl ReleaseWriter<'_> {
                 return Ok(());
             }
             let case_id = row.record_id.case_id(pipeline);
-            let mut related: Vec<String> = row.related.iter().map(|id| id.case_id(pipeline)).collect();
+            let mut related: Vec<String> =
+                row.related.iter().filter(|id| self.is_listable(id.source())).map(|id| id.case_id(pipeline)).collect();
             related.sort_unstable();
             let order = format!("{node} {}", row.reason);
             spill.push(

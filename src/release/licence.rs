@@ -39,6 +39,11 @@ impl Profile {
             }
         }
     }
+
+    /// Whether single records of this class that are not in the release may be listed in it.
+    pub fn lists(self, access: Access) -> bool {
+        self == Self::Credentialed || access != Access::Credentialed
+    }
 }
 
 /// Why files under these rights may not be passed on by anyone, for any purpose.

@@ -7,7 +7,7 @@ use super::manifest::{MANIFEST, Manifest, RELEASE_FORMAT, SUMS, sums};
 use super::merkle;
 use super::views;
 use crate::error::usage;
-use crate::record::ledger::SourceCounts;
+use crate::record::ledger::{Counts, SourceCounts};
 use crate::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
 use crate::record::slots::{Grounding, ReplyTrace};
 use crate::record::{Hash, Row, RowType, from_batch};
@@ -486,7 +486,10 @@ impl Checker<'_> {
                         .and_then(|sources| sources.get(&counts.source))
                         .cloned()
                         .unwrap_or_default();
-                    if (&listed.dropped, &listed.quarantined) != (&counts.dropped, &counts.quarantined) {
+                    let access = manifest.sources.iter().find(|source| source.name == counts.source);
+                    let is_listed = access.is_none_or(|source| manifest.profile.lists(source.access));
+                    let expected = if is_listed { total } else { Counts::default() };
+                    if (&listed.dropped, &listed.quarantined) != (&expected.dropped, &expected.quarantined) {
                         self.fault(format!(
                             "ledger.parquet: node {}, source {}: it lists other exits than {MANIFEST} counts",
                             node.node, counts.source

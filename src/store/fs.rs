@@ -3,7 +3,7 @@
 
 use super::failpoint::{self, Outcome};
 use anyhow::Context;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -169,6 +169,24 @@ pub fn commit_dir(temporary: &Path, target: &Path) -> anyhow::Result<Commit> {
         sync_dir(parent)?;
     }
     Ok(outcome)
+}
+
+/// Opens a file, made if it is not there, and locks it if nobody else has; says whether it is ours. The system lets go of a
+/// lock when the process ends, however it ends.
+pub fn try_lock(path: &Path) -> anyhow::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .with_context(|| format!("opening {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok((file, true)),
+        Err(TryLockError::WouldBlock) => Ok((file, false)),
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("locking {}", path.display())),
+    }
 }
 
 /// Removes a folder and all below it; no error when it is not there.

@@ -26,7 +26,7 @@ use crate::error::usage;
 use crate::record::Hash;
 use anyhow::Context;
 use manifest::{FormatFile, STORE_FORMAT};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -100,28 +100,16 @@ impl Workspace {
         fs::create_dir(&self.work_dir())?;
         self.check_format()?;
         let path = self.work_dir().join(".lock");
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .with_context(|| format!("opening {}", path.display()))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                // Who holds it is a courtesy; the refusal stands without it.
-                let _ = Read::by_ref(&mut file).take(1000).read_to_string(&mut holder);
-                return Err(usage(format!(
-                    "another casemill works on {} ({}): wait for it, or use another --data folder",
-                    self.data.display(),
-                    holder.trim()
-                )));
-            }
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("locking {}", path.display()));
-            }
+        let (mut file, ours) = fs::try_lock(&path)?;
+        if !ours {
+            let mut holder = String::new();
+            // Who holds it is a courtesy; the refusal stands without it.
+            let _ = Read::by_ref(&mut file).take(1000).read_to_string(&mut holder);
+            return Err(usage(format!(
+                "another casemill works on {} ({}): wait for it, or use another --data folder",
+                self.data.display(),
+                holder.trim()
+            )));
         }
         file.set_len(0)
             .and_then(|()| file.rewind())

@@ -1,7 +1,7 @@
 //! Reading and writing Parquet with fixed settings. No other module writes it.
 
 use super::fs::{self, NewFile};
-use crate::error::catch_panic;
+use crate::error::{Panics, catch_panic};
 use anyhow::Context;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -70,7 +70,7 @@ fn open(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     // The library can panic on damaged bytes (it divides by counts that the file gives).
-    let metadata = catch_panic(true, || Ok(ArrowReaderMetadata::load(&file, options)?))
+    let metadata = catch_panic(Panics::Quiet, || Ok(ArrowReaderMetadata::load(&file, options)?))
         .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
     Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
 }
@@ -150,7 +150,7 @@ fn read_group(path: &Path, group: usize, columns: Option<&[&str]>) -> anyhow::Re
         let batches = reader.collect::<Result<Vec<_>, _>>()?;
         Ok(arrow::compute::concat_batches(&schema, &batches)?)
     };
-    catch_panic(true, read).with_context(|| format!("{} cannot be read: it is damaged", path.display()))
+    catch_panic(Panics::Quiet, read).with_context(|| format!("{} cannot be read: it is damaged", path.display()))
 }
 
 /// Writes one batch as a new file in a folder that is still temporary; gives its bytes' hash and length.

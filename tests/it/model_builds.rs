@@ -207,10 +207,11 @@ fn prv_01_a_thousand_planted_sentences_stay_inside() {
         })
         .collect();
     scratch.write("raw/medqa/test.jsonl", lines.join("\n"));
+    let input = "input = \"apply_decisions\"\n";
     scratch.edit(
         "pipelines/medrounds.toml",
-        "[nodes.extract_slots]\n",
-        "[nodes.extract_slots]\nmax_quarantined = 1.0\n",
+        &format!("{input}max_quarantined = 0.2"),
+        &format!("{input}max_quarantined = 1.0"),
     );
     let public = ["--set", "models.extractor.model=fake"];
     let zdr = [
@@ -435,6 +436,36 @@ fn calls_without_an_answer_wait_in_quarantine_for_the_next_build() {
     scratch.run_expecting(0, &["build", "medrounds", "--llm", "live", "--quiet"]);
     assert_eq!(server.total().received, 16, "only those two are asked for");
     assert_eq!(scratch.plan(&["--llm", "live"]).last().unwrap(), "extract_slots fresh");
+}
+
+#[test]
+fn a_node_is_answered_through_a_batch_file() {
+    let server = fair_model();
+    let scratch = with_model(Scratch::empty(), &server);
+    open_raw(&scratch, 5);
+    scratch.run_expecting(0, &["build", "medrounds", "--to", "filter_vignette", "--quiet"]);
+    let out = scratch.run_expecting(0, &["batch", "export", "medrounds", "extract_slots", "batch.jsonl"]).stdout;
+    assert_eq!(out, "5 calls written, 0 have a reply, 0 may not be sent to their model\nbatch.jsonl\n");
+    let results: Vec<String> = scratch
+        .read("batch.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|line| {
+            let prompt =
+                line["body"]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+            let choice = json!({"finish_reason": "stop", "message": {"content": fair(&prompt)}});
+            let body = json!({"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 9}});
+            json!({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}, "error": null})
+                .to_string()
+        })
+        .collect();
+    scratch.write("results.jsonl", results.join("\n"));
+    let out = scratch.run_expecting(0, &["batch", "import", "medrounds", "extract_slots", "results.jsonl"]).stdout;
+    assert_eq!(out, "5 replies added, 0 were there, 0 results without a reply, 0 of other calls\n");
+    scratch.run_expecting(0, &["build", "medrounds", "--llm", "live", "--quiet"]);
+    assert_eq!(server.total().received, 0);
+    let out = scratch.run_expecting(0, &["batch", "export", "medrounds", "extract_slots", "batch.jsonl"]).stdout;
+    assert!(out.starts_with("0 calls written, 5 have a reply"), "{out}");
 }
 
 #[test]

@@ -882,8 +882,10 @@ fn profiles_hold_what_the_licence_allows() {
     assert_eq!(manifest_of(&scratch, "research")["redistributable"], false);
 }
 
+/// Case prv-02: a release that is not for holders of the credentials has no row, id or place of a credentialed record, in
+/// no file of it; only how many there were.
 #[test]
-fn credentialed_records_are_left_out_and_counted() {
+fn prv_02_credentialed_records_are_left_out_and_counted() {
     let scratch = Scratch::empty();
     add_extra_source(&scratch);
     scratch.write("raw/medqa/own.jsonl", medqa_lines(6));
@@ -928,18 +930,43 @@ fn credentialed_records_are_left_out_and_counted() {
             "{name}: {rows:?}"
         );
     }
-    // What decided about a closed record is not quoted.
-    let ledger = table("1", "ledger.parquet");
-    assert!(
-        ledger.len() == 1 && ledger[0]["reason"] == "exact_duplicate" && ledger[0]["detail"].is_null(),
-        "{ledger:?}"
-    );
+    assert!(table("1", "ledger.parquet").is_empty());
+    let exact = &manifest["nodes"].as_array().expect("nodes").iter().find(|node| node["node"] == "dedup_exact");
+    assert_eq!(exact.expect("a node")["by_source"][0]["dropped"], json!({"exact_duplicate": 1}));
 
     scratch.run_expecting(0, &["freeze", "medrounds", "--version", "all", "--profile", "credentialed"]);
     let manifest = manifest_of(&scratch, "all");
     assert_eq!((&manifest["n_cases"], &manifest["redistributable"]), (&json!(14), &json!(false)));
     assert!(manifest["nodes"].as_array().expect("nodes").iter().all(|node| node["node"] != "freeze"));
-    assert!(table("all", "ledger.parquet")[0]["detail"].is_string());
+    let ledger = table("all", "ledger.parquet");
+    assert!(ledger.len() == 1 && ledger[0]["reason"] == "exact_duplicate" && ledger[0]["detail"].is_string());
+    // Every id, hash and text of the closed records, looked for in every file of the release that may not have them.
+    let closed = |name: &str, column: &str| -> Vec<String> {
+        let rows = table("all", name).into_iter().filter(|row| !kept.contains(&row["case_id"].to_string()));
+        rows.map(|row| row[column].as_str().expect(column).to_owned()).collect()
+    };
+    let mut searched = closed("provenance.parquet", "case_id");
+    searched.extend(closed("provenance.parquet", "raw_sha256"));
+    searched.extend(
+        ledger
+            .iter()
+            .flat_map(|row| [&row["case_id"], &row["raw_sha256"]])
+            .map(|id| id.as_str().expect("text").to_owned()),
+    );
+    searched.extend((50..57).map(|n| format!("Record number {n} of the clinic")));
+    searched.push("closed.jsonl:".to_owned());
+    assert!(searched.len() > 20, "{searched:?}");
+    let mut contents = String::new();
+    for (name, _) in crate::support::hashes(&scratch.path("data/release/medrounds-1")) {
+        let path = scratch.path("data/release/medrounds-1").join(&name);
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("parquet") => contents += &format!("{:?}", table("1", &name)),
+            _ => contents += &scratch.read(&format!("data/release/medrounds-1/{name}")),
+        }
+    }
+    for text in searched {
+        assert!(!contents.contains(&text), "{text}");
+    }
     assert_eq!(table("all", "review.parquet").len(), 2);
 }
 

@@ -737,6 +737,16 @@ fn an_obedient_stage_with_the_same_fakes_builds() {
     assert_eq!(toy.built().ledger("unruly").len(), 3);
 }
 
+/// Case prv-01: a panic can quote a record.
+#[test]
+fn prv_01_a_panic_over_credentialed_records_shows_its_place_alone() {
+    let toy = unruly_toy("break_record", "panic");
+    toy.write("raw/a/source.toml", "access = 'credentialed'\nllm_egress = 'local'\n");
+    let error = format!("{:#}", toy.try_build().expect_err("a panic"));
+    assert!(error.contains("stage break_record panicked at tests/it/shapes.rs:"), "{error}");
+    assert!(!error.contains("broken") && !error.contains("a:n2"), "{error}");
+}
+
 #[test]
 fn a_record_stage_that_breaks_its_contract_is_named() {
     check_unruly(

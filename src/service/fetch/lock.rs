@@ -3,10 +3,9 @@
 use crate::error::{input, usage};
 use crate::record::Hash;
 use crate::store::fs;
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub use crate::store::raw::{FETCH_HELD as HELD_NAME, FETCH_LOCK as FILE_NAME};
@@ -98,18 +97,10 @@ impl Held {
     /// When another fetch holds it.
     pub fn take(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(HELD_NAME);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .with_context(|| format!("opening {}", path.display()))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => {
-                Err(usage(format!("another fetch writes into {}: wait for it", folder.display())))
-            }
-            Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("locking {}", path.display())),
+        let (file, ours) = fs::try_lock(&path)?;
+        if !ours {
+            return Err(usage(format!("another fetch writes into {}: wait for it", folder.display())));
         }
+        Ok(Self { _file: file })
     }
 }
