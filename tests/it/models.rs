@@ -329,7 +329,7 @@ fn a_provider_that_is_down_stops_the_run_and_not_every_call() {
     let client = Client::new("concurrency = 4\nstructured = 'none'\ntries = 3");
     let error = answers(&client.open(&server, Mode::Live), (0..500).map(|n| ask(&n.to_string())).collect());
     let text = error.unwrap_err().to_string();
-    assert!(text.contains("does not answer: 24 requests in a row failed"), "{text}");
+    assert!(text.contains("does not answer: 24 requests in a row failed, the last with: status 503"), "{text}");
     assert!(server.total().received < 40, "{} requests", server.total().received);
 }
 
@@ -507,6 +507,37 @@ fn calls_go_out_and_come_back_as_batch_files() {
         let error = models.import_batch("r", &b"{\"custom_id\": \"x\"}\nnot json\n"[..], &known).unwrap_err();
         assert!(error.to_string().starts_with("r line 2: not a line of results"), "{error}");
     }
+}
+
+#[test]
+fn a_batch_file_holds_nothing_that_a_provider_may_not_keep() {
+    let server = FakeModel::start(|_| Play::Status(500));
+    let zdr = Rights { llm_egress: LlmEgress::Zdr, ..open_rights() };
+    let attested = "egress = 'zdr'\nattestation = { date = '2026-01-31', by = 'A. Curator', document = 'contract 7' }";
+    for (extra, written) in [(attested, 0), ("egress = 'local'", 1)] {
+        let client = Client::new(extra);
+        let models = client.open(&server, Mode::Live);
+        let mut exported = Exported::default();
+        let line = models.batch_line(&ask_with("why?", zdr.clone()), &mut exported).unwrap();
+        assert_eq!(
+            (line.is_some(), exported.written, exported.refused),
+            (written == 1, written, 1 - written),
+            "{extra}"
+        );
+        assert_eq!(models.known_call(&ask_with("why?", zdr.clone())).unwrap().is_some(), written == 1);
+    }
+}
+
+#[test]
+fn a_paid_reply_is_found_when_the_rights_of_its_source_have_changed() {
+    let server = in_turn(vec![Play::Reply(dx("A")), Play::Reply(dx("B"))]);
+    let client = Client::new("");
+    let with = |access| vec![ask_with("why?", Rights { access, ..open_rights() })];
+    for access in [Access::Credentialed, Access::Open, Access::Registered] {
+        let models = client.open(&server, Mode::Live);
+        assert_eq!(answers(&models, with(access)).unwrap(), ["accepted {\"dx\":\"A\"}"]);
+    }
+    assert_eq!(server.total().received, 1);
 }
 
 #[test]

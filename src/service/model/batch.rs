@@ -52,7 +52,7 @@ impl Models {
     /// What an import must know of a call; `None` for one that may not be sent.
     pub fn known_call(&self, ask: &Ask) -> anyhow::Result<Option<KnownCall>> {
         let config = &self.model(&ask.call.model)?.config;
-        if Cleared::check(config, ask).is_err() {
+        if Cleared::check_for_batch(config, ask).is_err() {
             return Ok(None);
         }
         Ok(Some(KnownCall {
@@ -66,7 +66,7 @@ impl Models {
     /// The line of one call, in the format of the model's provider; `None` if it needs none.
     pub fn batch_line(&self, ask: &Ask, exported: &mut Exported) -> anyhow::Result<Option<String>> {
         let config = &self.model(&ask.call.model)?.config;
-        let Ok(cleared) = Cleared::check(config, ask) else {
+        let Ok(cleared) = Cleared::check_for_batch(config, ask) else {
             exported.refused += 1;
             return Ok(None);
         };

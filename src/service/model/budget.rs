@@ -9,15 +9,16 @@ use tokio::sync::Notify;
 /// Tokens that an image is taken for where nobody counts: the largest that either protocol makes of one.
 const IMAGE_TOKENS: u64 = 1600;
 
-/// Tokens of a call's messages at most, without a tokeniser: one token for every two bytes, and some for the frame.
+/// Tokens of a call's messages at most, without a tokeniser: one for every byte, as a tokeniser of bytes can come to, and
+/// some for the frame. English has a quarter of it.
 pub fn input_tokens_at_most(call: &Call) -> u64 {
     let mut tokens = 64;
     if let Some(format) = &call.format {
-        tokens += format.schema.to_string().len() as u64 / 2;
+        tokens += format.schema.to_string().len() as u64;
     }
     for part in call.messages.iter().flat_map(|message| &message.parts) {
         tokens += match part {
-            Part::Text(text) => text.len() as u64 / 2 + 8,
+            Part::Text(text) => text.len() as u64 + 8,
             Part::Image { .. } => IMAGE_TOKENS,
         };
     }

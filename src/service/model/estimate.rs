@@ -83,3 +83,45 @@ impl Estimate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::pipeline;
+    use crate::stage::{Message, ReplyFormat, Role};
+    use serde_json::json;
+
+    fn model(name: &str, extra: &str) -> ModelConfig {
+        let text = format!(
+            "name = 'p'\nsummary = 's'\ncases = 'n'\n[nodes.n]\n[models.m]\nprovider = 'openai'\nmodel = '{name}'\nbase_url_env = 'U'\n\
+             egress = 'public'\nmax_tokens = 1000\n{extra}\n"
+        );
+        pipeline::parse("p.toml", &text).unwrap().models.remove("m").unwrap()
+    }
+
+    #[test]
+    fn tokens_are_counted_by_the_family_of_the_model() {
+        let text = "A 41-year-old woman comes to the physician because of hyperpigmentation.";
+        let counted = |name: &str| TokenCounter::of(&model(name, "")).text(text);
+        // As OpenAI's tiktoken counts them; a quarter of the characters elsewhere.
+        assert_eq!((counted("gpt-4o-mini"), counted("gpt-4-turbo"), counted("qwen3-8b")), (16, 16, 18));
+        let message = Message { role: Role::User, parts: vec![Part::Text(text.to_owned())] };
+        let format = ReplyFormat::new("answer", json!({"type": "object"})).unwrap();
+        let call = Call { model: "m".to_owned(), messages: vec![message], format: Some(format), sample: 0 };
+        assert_eq!(TokenCounter::of(&model("qwen3-8b", "")).call(&call), 4 + 18 + 5);
+    }
+
+    #[test]
+    fn money_follows_from_tokens_and_price() {
+        let priced = model("gpt-4o", "price = { input = 2.0, output = 10.0 }");
+        let mut estimate = Estimate::default();
+        estimate.add(&priced, 500_000, None);
+        assert_eq!((estimate.cost, estimate.cost_at_most), (Some(1.01), Some(1.01)));
+        estimate.add(&priced, 500_000, Some(99.5));
+        assert_eq!((estimate.output_tokens, estimate.output_tokens_at_most), (1100, 2000));
+        assert_eq!((estimate.cost, estimate.cost_at_most), (Some(2.011), Some(2.02)));
+        let mut free = Estimate::default();
+        free.add(&model("gpt-4o", ""), 1, None);
+        assert_eq!(free.cost, None);
+    }
+}

@@ -20,6 +20,15 @@ impl<'a> Cleared<'a> {
         Ok(Self { ask })
     }
 
+    /// Clears a call for a batch file. A provider keeps such a file until it has answered, and the answers after that: no
+    /// agreement about retention covers it.
+    pub fn check_for_batch(model: &ModelConfig, ask: &'a Ask) -> Result<Self, String> {
+        let egress = if model.egress == Egress::Local { Egress::Local } else { Egress::Public };
+        may_receive(egress, &ask.rights)
+            .map_err(|what| format!("{what}, and a batch file of model {} is kept by its provider", model.name))?;
+        Ok(Self { ask })
+    }
+
     pub fn ask(&self) -> &'a Ask {
         self.ask
     }

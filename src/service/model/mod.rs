@@ -194,19 +194,22 @@ impl Models {
         let mut n_truncated = 0;
         if self.options.mode != Mode::Record {
             let mut newest_failure = None;
-            for stored in self.store.replies(shelf, &key)? {
-                match self.read(&model.config, &key, &ask.call, &stored)? {
-                    Read::Accepted(reply) => {
-                        if !stored.accepted {
-                            self.store.accept(shelf, &key, stored.id).await?;
+            // A reply to the same call is looked for everywhere: the rights of a source may have changed since.
+            for place in std::iter::once(shelf).chain(Shelf::ALL.into_iter().filter(|other| *other != shelf)) {
+                for stored in self.store.replies(place, &key)? {
+                    match self.read(&model.config, &key, &ask.call, &stored)? {
+                        Read::Accepted(reply) => {
+                            if !stored.accepted {
+                                self.store.accept(place, &key, stored.id).await?;
+                            }
+                            self.count(|counts| counts.replayed += 1);
+                            return Ok(Answer::Accepted(reply));
                         }
-                        self.count(|counts| counts.replayed += 1);
-                        return Ok(Answer::Accepted(reply));
-                    }
-                    Read::Failed { reason, detail, is_final, truncated } => {
-                        n_answers += 1;
-                        n_truncated += u32::from(truncated);
-                        newest_failure.get_or_insert((reason, detail, is_final));
+                        Read::Failed { reason, detail, is_final, truncated } => {
+                            n_answers += 1;
+                            n_truncated += u32::from(truncated);
+                            newest_failure.get_or_insert((reason, detail, is_final));
+                        }
                     }
                 }
             }

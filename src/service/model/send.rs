@@ -14,8 +14,8 @@ use crate::service::http::{BodyError, read_capped, shown_error};
 use crate::store::fs;
 use crate::store::replies::{Finished, ReplyState, Sent, Shelf, StoredReply};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Largest answer.
@@ -33,6 +33,8 @@ pub(super) struct Sender {
     endpoint: Endpoint,
     limiter: Limiter,
     breaker: CircuitBreaker,
+    /// What the last failure was.
+    last_trouble: Mutex<String>,
     /// How the server structures replies, once it has done so.
     structured: OnceLock<Structured>,
     /// Held by the call that finds it out; the others wait for it.
@@ -75,6 +77,7 @@ impl Sender {
                 tokens_per_minute: config.tokens_per_minute,
             }),
             breaker: CircuitBreaker::new(DOWN_AFTER),
+            last_trouble: Mutex::default(),
             structured: OnceLock::new(),
             probe: tokio::sync::Mutex::new(()),
             config: config.clone(),
@@ -149,8 +152,9 @@ impl Sender {
         models.check_stopped(stopping)?;
         if self.breaker.is_open() {
             return Err(input(format!(
-                "model {} does not answer: {DOWN_AFTER} requests in a row failed; every reply so far is kept, run again when it is back",
-                self.config.name
+                "model {} does not answer: {DOWN_AFTER} requests in a row failed, the last with: {}; every reply so far is kept, run again when it is back",
+                self.config.name,
+                self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner)
             )));
         }
         let body = serde_json::to_vec(&protocol::request(&self.config, call.call(), images, attempt)?)?;
@@ -160,7 +164,7 @@ impl Sender {
             Some(budget) => Some(budget.reserve(cost_at_most).await?),
             None => None,
         };
-        let acquire = self.limiter.acquire(input_at_most / 2 + u64::from(attempt.max_tokens));
+        let acquire = self.limiter.acquire(input_at_most / 4 + u64::from(attempt.max_tokens));
         let mut permit = self.or_stopped(models, acquire, stopping).await?;
         let origin = &call.ask().origin;
         let shelf = Shelf::of(call.ask().rights.access);
@@ -183,8 +187,11 @@ impl Sender {
         let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (finished, met) = self.judge(call, answered, probing, latency_ms, input_at_most, cost_at_most);
         permit.settle(finished.input_tokens + finished.output_tokens);
-        if let Ok(Met::Trouble { wait: Some(wait), .. }) = &met {
-            self.limiter.pause((*wait).min(models.options.backoff.longest_asked));
+        if let Ok(Met::Trouble { what, wait, .. }) = &met {
+            self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone_from(what);
+            if let Some(wait) = wait {
+                self.limiter.pause((*wait).min(models.options.backoff.longest_asked));
+            }
         }
         // The place is free for the next request while this one is written.
         drop(permit);
