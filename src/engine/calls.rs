@@ -5,6 +5,7 @@ use super::plan::NodePlan;
 use super::session::Session;
 use super::stream::Upstream;
 use crate::config::ModelConfig;
+use crate::dag::Node;
 use crate::error::usage;
 use crate::record::{Hash, RecordId};
 use crate::service::model::Models;
@@ -41,6 +42,17 @@ impl Session {
         self.models.as_deref().ok_or_else(|| usage("this needs models: give --llm live, record or replay"))
     }
 
+    /// Names of the nodes that this one reads and that have no build.
+    fn inputs_not_built(&self, node: &Node, plans: &[NodePlan]) -> Vec<String> {
+        node.all_inputs()
+            .into_iter()
+            .filter(|input| !self.absent.contains_key(input))
+            .filter(|input| plans.get(*input).is_none_or(|plan| plan.manifest.is_none()))
+            .filter_map(|input| self.graph.nodes.get(input))
+            .map(|input| input.name.clone())
+            .collect()
+    }
+
     /// Every call of a node whose input is built, record by record.
     pub fn each_call(
         &self,
@@ -52,6 +64,9 @@ impl Session {
         let AnyStage::Model(stage) = self.stage(index)? else {
             return Err(usage(format!("node {} asks no model: it is a {}", node.name, node.stage.shape.as_str())));
         };
+        if let Some(name) = self.inputs_not_built(node, plans).first() {
+            return Err(usage(format!("node {name} is not built: casemill build {} --to {name}", self.graph.pipeline)));
+        }
         let upstream = Upstream { session: self, plans };
         let sides = upstream.side_inputs(index)?;
         let context =
@@ -81,14 +96,7 @@ impl Session {
         let mut costs = Vec::new();
         for index in self.asking_nodes() {
             let node = self.node(index)?;
-            let waits_for: Vec<String> = node
-                .all_inputs()
-                .into_iter()
-                .filter(|input| !self.absent.contains_key(input))
-                .filter(|input| plans.get(*input).is_none_or(|plan| plan.manifest.is_none()))
-                .filter_map(|input| self.graph.nodes.get(input))
-                .map(|input| input.name.clone())
-                .collect();
+            let waits_for = self.inputs_not_built(node, plans);
             if !waits_for.is_empty() {
                 costs.push(NodeCost::InputNotBuilt { node: node.name.clone(), waits_for });
                 continue;
@@ -128,15 +136,6 @@ impl Session {
     pub fn calls_of_record(&self, index: usize, id: &str) -> anyhow::Result<Vec<(Call, Option<Hash>)>> {
         let node = self.node(index)?;
         let plans = self.plan()?;
-        for input in node.all_inputs().into_iter().filter(|input| !self.absent.contains_key(input)) {
-            if plans.get(input).is_none_or(|plan| plan.manifest.is_none()) {
-                let name = &self.node(input)?.name;
-                return Err(usage(format!(
-                    "node {name} is not built: casemill build {} --to {name}",
-                    self.graph.pipeline
-                )));
-            }
-        }
         let mut found = Vec::new();
         self.each_call(index, &plans, &mut |ask| {
             let record_id = &ask.origin.record_id;

@@ -379,6 +379,9 @@ pub struct ReplyTrace {
     pub call: Hash,
     /// SHA-256 of the bytes that the server sent.
     pub sha256: Hash,
+    /// What had to be set aside or mended to read it: `fence`, `reasoning_tags`, `prose`, `copies`, `trailing_comma`,
+    /// `raw_newline`, `raw_tab`.
+    pub repairs: Vec<String>,
 }
 
 /// A question with its slots.

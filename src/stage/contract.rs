@@ -321,6 +321,8 @@ pub struct Reply {
     pub sha256: Hash,
     /// `provider/model`
     pub model: String,
+    /// What had to be set aside or mended to read it, such as `fence` or `trailing_comma`.
+    pub repairs: Vec<String>,
 }
 
 impl Reply {
@@ -331,6 +333,7 @@ impl Reply {
             model: self.model.clone(),
             call: self.key.clone(),
             sha256: self.sha256.clone(),
+            repairs: self.repairs.clone(),
         }
     }
 }

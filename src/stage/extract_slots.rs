@@ -26,7 +26,7 @@ pub const STAGE: StageDef = StageDef {
     name: "extract_slots",
     summary: "Copies phrases of the vignette into the slots of the clinical record: by rules, without a network, or by a model",
     shape: Shape::Model,
-    revision: 3,
+    revision: 4,
     inputs: &[Port::records::<AnsweredQuestion>("records")],
     outputs: &[Port::records::<SlotRecord>("records")],
     resources: &[

@@ -447,6 +447,11 @@ fn a_node_is_answered_through_a_batch_file() {
     let server = fair_model();
     let scratch = with_model(Scratch::empty(), &server);
     open_raw(&scratch, 5);
+    let early = scratch.run_expecting(2, &["batch", "export", "medrounds", "extract_slots", "batch.jsonl"]).stderr;
+    assert!(
+        early.contains("node filter_vignette is not built: casemill build medrounds --to filter_vignette"),
+        "{early}"
+    );
     scratch.run_expecting(0, &["build", "medrounds", "--to", "filter_vignette", "--quiet"]);
     let out = scratch.run_expecting(0, &["batch", "export", "medrounds", "extract_slots", "batch.jsonl"]).stdout;
     assert_eq!(out, "5 calls written, 0 have a reply, 0 may not be sent to their model\nbatch.jsonl\n");

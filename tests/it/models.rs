@@ -106,7 +106,8 @@ fn answers(models: &Models, asks: Vec<Ask>) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     models.ask(&mut asks.into_iter().map(Ok), &mut |answer| {
         lines.push(match answer {
-            Answer::Accepted(reply) => format!("accepted {}", reply.value),
+            Answer::Accepted(reply) if reply.repairs.is_empty() => format!("accepted {}", reply.value),
+            Answer::Accepted(reply) => format!("accepted {} after {}", reply.value, reply.repairs.join(", ")),
             Answer::Failed(failure) => format!("{}: {}", failure.reason, failure.detail),
         });
         Ok(())
@@ -146,11 +147,13 @@ fn every_answer_has_its_state_and_its_number_of_requests() {
     let plays: Vec<(&str, Play)> = vec![
         ("complete", Play::Reply(dx("flu"))),
         ("fenced", Play::Reply(format!("<think>hm {{}}</think>\n```json\n{}\n```", dx("a ```x``` b")))),
+        ("trailing comma", Play::Reply("{\"dx\": \"flu\",}".to_owned())),
         ("other type", Play::Reply("{\"dx\": 3}".to_owned())),
         ("cut, said to be whole", Play::Reply("{\"dx\": \"fl".to_owned())),
         ("duplicate key", Play::Reply("{\"dx\": \"a\", \"dx\": \"b\"}".to_owned())),
         ("two answers", Play::Reply(format!("{} or {}", dx("a"), dx("b")))),
         ("length", Play::Length("{\"dx\": \"fl".to_owned())),
+        ("loop", Play::Length(format!("{{\"dx\": \"{}", "the patient has a cough, ".repeat(30)))),
         ("refusal", Play::Refusal("No.".to_owned())),
         ("filter", Play::ContentFilter),
         ("null", Play::NullContent),
@@ -185,12 +188,14 @@ fn every_answer_has_its_state_and_its_number_of_requests() {
     }
     expect![[r#"
         complete: accepted {"dx":"flu"} [1 requests]
-        fenced: accepted {"dx":"a ```x``` b"} [1 requests]
+        fenced: accepted {"dx":"a ```x``` b"} after reasoning_tags, fence [1 requests]
+        trailing comma: accepted {"dx":"flu"} after trailing_comma [1 requests]
         other type: reply_invalid: schema_mismatch: /dx: 3 is not of type "string" [2 requests]
         cut, said to be whole: reply_invalid: unclosed: EOF while parsing a string at line 1 column 10 [2 requests]
         duplicate key: reply_invalid: duplicate_key: duplicate key `dx` at line 1 column 16 [2 requests]
         two answers: reply_invalid: ambiguous: two different values among the 2 that fit the schema [2 requests]
         length: reply_truncated: cut at the token limit (finish_reason length) [2 requests]
+        loop: reply_truncated: cut at the token limit (finish_reason length); it ends in a loop of 30 rounds [2 requests]
         refusal: reply_refused: the message is a refusal [1 requests]
         filter: reply_refused: finish_reason content_filter [1 requests]
         null: reply_empty: the message has no content [2 requests]

@@ -670,7 +670,13 @@ impl ModelService for Replies {
                 })
                 .clone();
             let sha256 = Hash::of(text.as_bytes());
-            take(Answer::Accepted(Reply { value: text.into(), key, sha256, model: "toy/judge".to_owned() }))?;
+            take(Answer::Accepted(Reply {
+                value: text.into(),
+                key,
+                sha256,
+                model: "toy/judge".to_owned(),
+                repairs: Vec::new(),
+            }))?;
         }
         Ok(())
     }

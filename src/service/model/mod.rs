@@ -268,9 +268,13 @@ impl Models {
             ReplyState::Invalid | ReplyState::Failed | ReplyState::Sent | ReplyState::Lost => "reply_invalid",
         };
         let is_error = !(200..300).contains(&stored.status);
+        let mut detail = parsed.detail;
+        if let Some(repetition) = reading::repetition(&parsed.text) {
+            detail += &format!("; it ends in a loop of {} rounds", repetition.times);
+        }
         Ok(Read::Failed {
             reason,
-            detail: parsed.detail,
+            detail,
             is_final: is_error || parsed.state == ReplyState::Refused,
             truncated: parsed.state == ReplyState::Truncated,
         })
@@ -284,10 +288,12 @@ impl Models {
         stored: &StoredReply,
         parsed: &Parsed,
     ) -> anyhow::Result<Read> {
-        let value = match &call.format {
-            None => serde_json::Value::String(parsed.text.clone()),
+        let (value, repairs) = match &call.format {
+            None => (serde_json::Value::String(parsed.text.clone()), Vec::new()),
             Some(format) => match reading::read(&parsed.text, &*self.schema(format)?) {
-                Ok(reading) => reading.value,
+                Ok(reading) => {
+                    (reading.value, reading.repairs.into_iter().map(|repair| repair.as_str().to_owned()).collect())
+                }
                 Err(error) => {
                     return Ok(Read::Failed {
                         reason: "reply_invalid",
@@ -299,7 +305,7 @@ impl Models {
             },
         };
         let model = format!("{}/{}", model.provider.as_str(), model.model);
-        Ok(Read::Accepted(Reply { value, key: key.clone(), sha256: stored.sha256.clone(), model }))
+        Ok(Read::Accepted(Reply { value, key: key.clone(), sha256: stored.sha256.clone(), model, repairs }))
     }
 }
 

@@ -134,7 +134,7 @@ fn content(parts: &[Part], images: &BTreeMap<Hash, Vec<u8>>, provider: Provider)
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
     pub state: ReplyState,
-    /// Of a complete reply.
+    /// Of a complete reply, or what there is of a truncated one.
     pub text: String,
     /// Why it is not complete.
     pub detail: String,
@@ -196,7 +196,8 @@ fn parse_openai(document: &Value) -> Parsed {
     let finish = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
     match finish {
         "length" => {
-            return Parsed::failed(ReplyState::Truncated, "cut at the token limit (finish_reason length)", usage);
+            let content = message.get("content").unwrap_or(&Value::Null);
+            return truncated("cut at the token limit (finish_reason length)", content, usage);
         }
         "content_filter" => return Parsed::failed(ReplyState::Refused, "finish_reason content_filter", usage),
         "refusal" => return Parsed::failed(ReplyState::Refused, "finish_reason refusal", usage),
@@ -232,7 +233,8 @@ fn parse_anthropic(document: &Value) -> Parsed {
     match stop {
         "end_turn" | "stop_sequence" => complete(document.get("content").unwrap_or(&Value::Null), usage),
         "max_tokens" | "model_context_window_exceeded" => {
-            Parsed::failed(ReplyState::Truncated, format!("cut at the token limit (stop_reason {stop})"), usage)
+            let content = document.get("content").unwrap_or(&Value::Null);
+            truncated(&format!("cut at the token limit (stop_reason {stop})"), content, usage)
         }
         "refusal" => Parsed::failed(ReplyState::Refused, "stop_reason refusal", usage),
         "tool_use" => Parsed::failed(ReplyState::Invalid, "the model called a tool; it has none", usage),
@@ -241,6 +243,12 @@ fn parse_anthropic(document: &Value) -> Parsed {
             Parsed::failed(ReplyState::Invalid, format!("stop_reason is {shown}: the reply may be cut"), usage)
         }
     }
+}
+
+/// What there is of a reply that was cut, to see whether it ran in a circle.
+fn truncated(detail: &str, content: &Value, usage: Option<Usage>) -> Parsed {
+    let Parsed { text, .. } = complete(content, None);
+    Parsed { text, ..Parsed::failed(ReplyState::Truncated, detail, usage) }
 }
 
 /// The text of a message: text, or a list whose parts are text. Parts that hold a model's reasoning are left out.

@@ -187,8 +187,8 @@ fn llm_03_llm_05_every_way_an_answer_ends_is_a_state() {
     ];
     expect![[r#"
         complete 7+3: {"findings":[]}
-        truncated 7+3: cut at the token limit (finish_reason length)
-        truncated 7+3: cut at the token limit (finish_reason length)
+        truncated 7+3: {"findings":["fever","cough","rigcut at the token limit (finish_reason length)
+        truncated 7+3: {"findings":["fever","cough"cut at the token limit (finish_reason length)
         refused 7+3: finish_reason content_filter
         refused 7+3: the message is a refusal
         empty 7+3: the message has no content
@@ -205,7 +205,7 @@ fn llm_03_llm_05_every_way_an_answer_ends_is_a_state() {
         complete 7+3: {}
         refused 7+3: stop_reason refusal
         empty 7+3: the text is empty
-        truncated 7+3: cut at the token limit (stop_reason max_tokens)
+        truncated 7+3: {"a":cut at the token limit (stop_reason max_tokens)
         invalid 7+3: the model called a tool; it has none
         invalid 7+3: stop_reason is unknown: the reply may be cut
         Invalid
