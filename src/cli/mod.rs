@@ -1,16 +1,17 @@
 //! The command line (SPEC section 4): raw arguments to working arguments, results to text or JSON.
 
 mod compare;
-mod fetch;
+mod explain;
 mod models;
+mod sources;
 
 use anyhow::Context;
 use casemill::config::Project;
 use casemill::engine::{BuildOptions, EventSink, Llm, NodePlan, Session, SessionOptions, State};
 use casemill::env;
 use casemill::error::{Code, usage};
+use casemill::record::ROW_TYPES;
 use casemill::record::ledger::total_counts;
-use casemill::record::{Hash, ROW_TYPES};
 use casemill::release::licence::Profile;
 use casemill::release::{FreezeOptions, freeze, verify, verify_replies};
 use casemill::report::plain::PlainLog;
@@ -21,7 +22,6 @@ use casemill::review::{ExportOptions, export, import, to_csv};
 use casemill::service::model::{BACKOFF, Mode, Options as ModelOptions};
 use casemill::stage::STAGES;
 use casemill::store::manifest::to_json;
-use casemill::store::raw::RawHashes;
 use casemill::store::{Workspace, archive, fs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -263,7 +263,7 @@ enum SourcesCommand {
     /// Hash the files of a source and compare them with what is known of it
     Check { name: String },
     /// Get the files that sources/<name>.toml names under [fetch]; what was got before is kept, and cut files go on
-    Fetch(fetch::FetchArguments),
+    Fetch(sources::FetchArguments),
 }
 
 #[derive(Subcommand)]
@@ -346,11 +346,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<Code> {
     match arguments.command {
         Command::Build(build) => run_build(global, build),
         Command::Plan(plan) => run_plan(global, plan),
-        Command::Explain(explain) => run_explain(global, explain),
+        Command::Explain(options) => explain::run(global, options),
         Command::Sources { command } => match command.unwrap_or(SourcesCommand::List) {
-            SourcesCommand::List => run_sources_list(global),
-            SourcesCommand::Check { name } => run_sources_check(global, &name),
-            SourcesCommand::Fetch(options) => fetch::run(global, &options),
+            SourcesCommand::List => sources::list(global),
+            SourcesCommand::Check { name } => sources::check(global, &name),
+            SourcesCommand::Fetch(options) => sources::fetch_files(global, &options),
         },
         Command::Freeze(options) => run_freeze(global, options),
         Command::Verify { release, replies } => run_verify(global, &release, replies.as_deref()),
@@ -440,6 +440,20 @@ fn print(global: &Global, document: &Value, text: impl FnOnce() -> String) -> an
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("writing to standard output"),
     }
+}
+
+/// Text of a source for a terminal: indented, and without characters that would steer it.
+fn indented(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.trim_end().chars() {
+        match character {
+            '\n' => shown.push_str("\n    "),
+            '\t' => shown.push('\t'),
+            control if control.is_control() => shown.extend(control.escape_default()),
+            other => shown.push(other),
+        }
+    }
+    shown
 }
 
 /// Set by the first Ctrl-C or SIGTERM; the second one does not wait for what is running.
@@ -541,197 +555,6 @@ fn run_plan(global: &Global, mut arguments: PlanArguments) -> anyhow::Result<Cod
         }
         text
     })?;
-    Ok(Code::Done)
-}
-
-fn run_explain(global: &Global, arguments: ExplainArguments) -> anyhow::Result<Code> {
-    let session = global.session(&arguments.pipeline, arguments.session)?;
-    let lives = session.explain(&arguments.id)?;
-    let calls = lives.iter().map(|life| session.calls_in_life(&life.record_id)).collect::<anyhow::Result<Vec<_>>>()?;
-    print(global, &json!({"lives": lives, "calls": calls}), || {
-        let mut text = String::new();
-        for (life, calls) in lives.iter().zip(&calls) {
-            text += &format!("record {}\ncase   {}\n", life.record_id, life.case_id);
-            if let (Some(place), Some(hash)) = (&life.place, &life.raw_sha256) {
-                text += &format!("from   {place}, SHA-256 of the raw record {hash}\n");
-            }
-            for step in &life.steps {
-                let other =
-                    if step.record_id == life.record_id { String::new() } else { format!(" {}", step.record_id) };
-                text += &format!("\n{} ({}):{other} {}", step.node, step.stage, step.outcome);
-                if let Some(reason) = &step.reason {
-                    text += &format!(", {reason}");
-                }
-                text.push('\n');
-                if let Some(detail) = &step.detail {
-                    text += &format!("  by: {}\n", indented(detail));
-                }
-                for (field, value) in
-                    step.changes.iter().filter(|(field, _)| !matches!(field.as_str(), "record_id" | "provenance"))
-                {
-                    text += &format!("  {field}: {}\n", shown(field, value));
-                }
-                for (port, row) in &step.side_rows {
-                    text += &format!("  {port}: {row}\n");
-                }
-            }
-            for node in calls {
-                let states: Vec<String> = node.by_state.iter().map(|(state, n)| format!("{n} {state}")).collect();
-                text += &format!("\nrequests of {}: {}; {:.4} spent\n", node.node, states.join(", "), node.cost);
-            }
-            if !life.not_built.is_empty() {
-                text += &format!("\nnot built yet: {}\n", life.not_built.join(", "));
-            }
-            text.push('\n');
-        }
-        text
-    })?;
-    Ok(Code::Done)
-}
-
-/// A field of a record for a person: lists a line each.
-fn shown(field: &str, value: &Value) -> String {
-    match value {
-        Value::String(text) => indented(text),
-        Value::Array(items) if field == "slots" => {
-            let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let number = |item: &Value, key: &str| item.pointer(key).and_then(Value::as_u64).unwrap_or_default();
-            let line = |item: &Value| {
-                format!(
-                    "\n    {:20} {}  [{} {}..{}, {}]",
-                    text(item, "slot"),
-                    indented(&text(item, "value")),
-                    item.pointer("/span/text_id").and_then(Value::as_str).unwrap_or_default(),
-                    number(item, "/span/start"),
-                    number(item, "/span/end"),
-                    text(item, "grounding")
-                )
-            };
-            items.iter().map(line).collect()
-        }
-        Value::Array(items) if field == "options" => {
-            let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            items.iter().map(|item| format!("\n    {} {}", text(item, "key"), indented(&text(item, "text")))).collect()
-        }
-        other => other.to_string(),
-    }
-}
-
-/// Text of a source for a terminal: indented, and without characters that would steer it.
-fn indented(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.trim_end().chars() {
-        match character {
-            '\n' => shown.push_str("\n    "),
-            '\t' => shown.push('\t'),
-            control if control.is_control() => shown.extend(control.escape_default()),
-            other => shown.push(other),
-        }
-    }
-    shown
-}
-
-fn run_sources_list(global: &Global) -> anyhow::Result<Code> {
-    let (project, workspace) = (global.project()?, global.workspace());
-    let mut hashes = RawHashes::load(&workspace);
-    let mut rows = Vec::new();
-    for name in project.sources()? {
-        let config = project.source(&name)?;
-        let found = casemill::engine::session::find_source(&config, &workspace, &mut hashes)?;
-        rows.push((config, found));
-    }
-    let document: Vec<Value> = rows
-        .iter()
-        .map(|(config, found)| {
-            json!({
-                "name": config.name, "title": config.title, "origin": config.origin, "format": config.format,
-                "published_licence": config.published_licence, "how_to_get": config.how_to_get, "present": found.is_some(),
-                "rights": found.as_ref().map(|found| &found.raw.rights),
-                "n_files": found.as_ref().map_or(0, |found| found.raw.files.len()),
-            })
-        })
-        .collect();
-    print(global, &json!({"raw": workspace.raw, "sources": document}), || {
-        let mut text = String::new();
-        for (config, found) in &rows {
-            text += &format!(
-                "{}: {}\n  from {} (published under {})\n",
-                config.name, config.title, config.origin, config.published_licence
-            );
-            match found {
-                Some(found) => {
-                    let rights = &found.raw.rights;
-                    let bytes = found.raw.files.iter().map(|file| file.bytes).sum();
-                    text += &format!(
-                        "  {} files, {} bytes in {}/{}; snapshot {}, licence {}, access {}\n",
-                        found.raw.files.len(),
-                        grouped(bytes),
-                        workspace.raw.display(),
-                        config.name,
-                        rights.snapshot,
-                        rights.licence,
-                        rights.access.as_str()
-                    );
-                }
-                None => {
-                    text += &format!(
-                        "  absent: put {} into {}/{}/\n  {}\n",
-                        config.files.join(" or "),
-                        workspace.raw.display(),
-                        config.name,
-                        config.how_to_get.trim().replace('\n', "\n  ")
-                    );
-                }
-            }
-        }
-        text
-    })?;
-    Ok(Code::Done)
-}
-
-fn run_sources_check(global: &Global, name: &str) -> anyhow::Result<Code> {
-    let (project, workspace) = (global.project()?, global.workspace());
-    let config = project.source(name)?;
-    let mut hashes = RawHashes::load(&workspace);
-    let Some(found) = casemill::engine::session::find_source(&config, &workspace, &mut hashes)? else {
-        return Err(casemill::error::input(format!(
-            "source {name}: no file {} in {}/{name}/; {}",
-            config.files.join(" or "),
-            workspace.raw.display(),
-            config.how_to_get.trim()
-        )));
-    };
-    let known = |hash: &Hash| {
-        config.checksums.iter().find(|(_, known)| *known == hash.as_str()).map(|(label, _)| label.clone())
-    };
-    let mut files = Vec::new();
-    for file in &found.raw.files {
-        let path = workspace.raw.join(&file.path);
-        casemill::store::raw::readable(&workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
-        files.push(
-            json!({"path": file.path, "bytes": file.bytes, "sha256": file.sha256, "known_as": known(&file.sha256)}),
-        );
-    }
-    let rights = &found.raw.rights;
-    print(
-        global,
-        &json!({"source": name, "files": files, "rights": rights, "has_source_toml": found.rights_file.is_some(), "not_read": found.unmatched}),
-        || {
-            let mut text = String::new();
-            for file in &found.raw.files {
-                let label = known(&file.sha256)
-                    .map_or_else(|| "not a file that sources/ knows".to_owned(), |label| format!("known as {label}"));
-                text += &format!("{}  {} bytes  {}  {label}\n", file.path, grouped(file.bytes), file.sha256);
-            }
-            text +=
-                &format!("snapshot {}, licence {}, access {}", rights.snapshot, rights.licence, rights.access.as_str());
-            text += if found.rights_file.is_some() { "\n" } else { " (there is no source.toml beside the files)\n" };
-            if !found.unmatched.is_empty() {
-                text += &format!("not read, since no pattern matches: {}\n", found.unmatched.join(", "));
-            }
-            text
-        },
-    )?;
     Ok(Code::Done)
 }
 
