@@ -6,7 +6,8 @@ mod fake_model;
 
 use casemill::config::pipeline;
 use casemill::record::{Access, LlmEgress, RecordId, Rights};
-use casemill::service::model::{BACKOFF, Mode, Models, Options};
+use casemill::service::http::retry::Backoff;
+use casemill::service::model::{Mode, Models, Options};
 use casemill::stage::{Answer, Ask, Call, Message, ModelService, Origin, Part, ReplyFormat, Role};
 use casemill::store::replies::ReplyStore;
 use fake_model::{FakeModel, Play};
@@ -29,7 +30,7 @@ fn open(server: &FakeModel, folder: &Path, mode: Mode) -> Models {
          base_url_env = 'URL'\negress = 'local'\nconcurrency = {IN_FLIGHT}\n"
     );
     let models = pipeline::parse("p.toml", &text).expect("a pipeline").models;
-    let options = Options { mode, sends: true, budget: None, interrupted: Arc::default(), backoff: BACKOFF };
+    let options = Options { mode, sends: true, budget: None, interrupted: Arc::default(), backoff: Backoff::default() };
     let store = Arc::new(ReplyStore::new(folder.to_owned()));
     Models::open(&models, &["m".to_owned()], store, options, |_| Some(server.base_url())).expect("models")
 }

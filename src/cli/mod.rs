@@ -19,7 +19,8 @@ use casemill::report::run_log::RunLog;
 use casemill::report::terminal::TerminalProgress;
 use casemill::report::{Sinks, grouped};
 use casemill::review::{ExportOptions, export, import, to_csv};
-use casemill::service::model::{BACKOFF, Mode, Options as ModelOptions};
+use casemill::service::http::retry::Backoff;
+use casemill::service::model::{Mode, Options as ModelOptions};
 use casemill::stage::STAGES;
 use casemill::store::manifest::to_json;
 use casemill::store::{Workspace, archive, fs};
@@ -414,7 +415,7 @@ impl Global {
                 sends,
                 budget: sending.budget,
                 interrupted: sending.interrupted,
-                backoff: BACKOFF,
+                backoff: Backoff::default(),
             })
         });
         let options = SessionOptions {

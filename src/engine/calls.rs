@@ -12,7 +12,7 @@ use crate::service::model::Models;
 use crate::service::model::call_key;
 use crate::service::model::estimate::{Estimate, TokenCounter};
 use crate::service::model::governance::Cleared;
-use crate::stage::{AnyStage, Ask, Call, CallsOf, ModelService, Origin, Shape, StageContext, images};
+use crate::stage::{AnyStage, Ask, Call, ModelService, Shape, StageContext};
 use anyhow::Context;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,19 +73,7 @@ impl Session {
             StageContext { pipeline: &self.graph.pipeline, node: &node.name, media: &upstream, sides: &sides };
         for shard in 0..upstream.n_input_shards(index)? {
             let batch = upstream.read_input(index, shard, None)?;
-            let mut asks = |of: CallsOf| -> anyhow::Result<()> {
-                for call in of.calls {
-                    let origin = Origin {
-                        pipeline: self.graph.pipeline.clone(),
-                        node: node.name.clone(),
-                        record_id: of.record_id.clone(),
-                    };
-                    let images = images(&call, &context)?;
-                    take(Ask { call, images, rights: of.provenance.rights.clone(), origin })?;
-                }
-                Ok(())
-            };
-            stage.calls(&batch, &context, &mut asks)?;
+            stage.each_ask(&batch, &context, take)?;
         }
         Ok(())
     }

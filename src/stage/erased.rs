@@ -3,7 +3,7 @@
 use super::contract::*;
 use crate::record::ledger::{Exit, LedgerRow, SourceCounts};
 use crate::record::raw::RawSource;
-use crate::record::{Hash, Provenance, Record, RecordId, Rights, from_batch, to_batch};
+use crate::record::{Hash, Record, RecordId, Rights, from_batch, to_batch};
 use anyhow::{Context, ensure};
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -396,13 +396,6 @@ pub trait ModelService: Send + Sync {
     fn counts(&self) -> CallCounts;
 }
 
-/// What becomes of the calls of a stage without its record types.
-pub struct CallsOf {
-    pub record_id: RecordId,
-    pub provenance: Provenance,
-    pub calls: Vec<Call>,
-}
-
 pub trait ErasedModelStage: Send + Sync {
     /// Without a service the stage does what it does without a model.
     fn run(
@@ -413,11 +406,11 @@ pub trait ErasedModelStage: Send + Sync {
     ) -> anyhow::Result<ShardOutput>;
 
     /// The calls that the records of a shard need.
-    fn calls(
+    fn each_ask(
         &self,
         batch: &RecordBatch,
         context: &StageContext<'_>,
-        take: &mut dyn FnMut(CallsOf) -> anyhow::Result<()>,
+        take: &mut dyn FnMut(Ask) -> anyhow::Result<()>,
     ) -> anyhow::Result<()>;
 }
 
@@ -528,51 +521,51 @@ impl<S: ModelStage> ErasedModelStage for S {
         // Calls are made when the service wants the next one, and answers are read when the first record has all of
         // its own: both from this thread, never one inside the other.
         let gathering = RefCell::new(gathering);
-        let asks = |record: S::In| -> anyhow::Result<Vec<anyhow::Result<Ask>>> {
-            let id = record.record_id().clone();
-            let calls = ModelStage::calls(self, &record, context).with_context(|| format!("record {id}"))?;
-            let rights = record.provenance().rights.clone();
-            let n_calls = calls.len();
-            let waiting = Waiting { record, n_calls, replies: Vec::new(), failure: None, n_answers: 0 };
+        let wait_for = |record: S::In| -> anyhow::Result<Vec<Ask>> {
+            let asks = asks_of(self, &record, context)?;
+            let waiting = Waiting { record, n_calls: asks.len(), replies: Vec::new(), failure: None, n_answers: 0 };
             gathering.borrow_mut().waiting.push_back(waiting);
-            let ask = |call: Call| {
-                let origin = Origin {
-                    pipeline: context.pipeline.to_owned(),
-                    node: context.node.to_owned(),
-                    record_id: id.clone(),
-                };
-                Ok(Ask { images: images(&call, context)?, call, rights: rights.clone(), origin })
-            };
-            Ok(calls.into_iter().map(ask).collect())
+            Ok(asks)
         };
-        let mut asks = records.into_iter().flat_map(|record| asks(record).unwrap_or_else(|error| vec![Err(error)]));
+        let mut asks = records.into_iter().flat_map(|record| match wait_for(record) {
+            Ok(asks) => asks.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        });
         service.ask(&mut asks, &mut |answer| gathering.borrow_mut().take(answer))?;
         drop(asks);
         gathering.into_inner().finish()
     }
 
-    fn calls(
+    fn each_ask(
         &self,
         batch: &RecordBatch,
         context: &StageContext<'_>,
-        take: &mut dyn FnMut(CallsOf) -> anyhow::Result<()>,
+        take: &mut dyn FnMut(Ask) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         for record in from_batch::<S::In>(batch)? {
-            let record_id = record.record_id().clone();
-            let calls = ModelStage::calls(self, &record, context).with_context(|| format!("record {record_id}"))?;
-            take(CallsOf { record_id, provenance: record.provenance().clone(), calls })?;
+            asks_of(self, &record, context)?.into_iter().try_for_each(&mut *take)?;
         }
         Ok(())
     }
 }
 
-/// The files of the images of a call.
-pub fn images(call: &Call, context: &StageContext<'_>) -> anyhow::Result<BTreeMap<Hash, PathBuf>> {
-    let mut found = BTreeMap::new();
-    for part in call.messages.iter().flat_map(|message| &message.parts) {
-        if let Part::Image { media, .. } = part {
-            found.insert(media.0.clone(), context.media.path(media)?);
+/// The calls of one record, with what their client must know of it.
+fn asks_of<S: ModelStage>(stage: &S, record: &S::In, context: &StageContext<'_>) -> anyhow::Result<Vec<Ask>> {
+    let record_id = record.record_id();
+    let calls = ModelStage::calls(stage, record, context).with_context(|| format!("record {record_id}"))?;
+    let ask = |call: Call| -> anyhow::Result<Ask> {
+        let mut images = BTreeMap::new();
+        for part in call.messages.iter().flat_map(|message| &message.parts) {
+            if let Part::Image { media, .. } = part {
+                images.insert(media.0.clone(), context.media.path(media)?);
+            }
         }
-    }
-    Ok(found)
+        let origin = Origin {
+            pipeline: context.pipeline.to_owned(),
+            node: context.node.to_owned(),
+            record_id: record_id.clone(),
+        };
+        Ok(Ask { call, images, rights: record.provenance().rights.clone(), origin })
+    };
+    calls.into_iter().map(ask).collect()
 }

@@ -22,9 +22,7 @@ pub mod testing;
 pub mod vignette_rules;
 
 pub use contract::*;
-pub use erased::{
-    Answer, AnyStage, Ask, CallCounts, CallsOf, Extras, Failure, ModelService, Origin, ShardOutput, Stream, images,
-};
+pub use erased::{Answer, AnyStage, Ask, CallCounts, Extras, Failure, ModelService, Origin, ShardOutput, Stream};
 
 /// Every stage, by name.
 pub const STAGES: &[StageDef] = &[

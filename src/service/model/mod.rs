@@ -35,7 +35,6 @@ use send::{Outcome, Sender};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 /// How models are used (`--llm`), but for `off`, which has no service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,15 +59,9 @@ pub struct Options {
     pub budget: Option<f64>,
     /// No request leaves once it is set; those on their way are waited for.
     pub interrupted: Arc<AtomicBool>,
+    /// Between the tries of one request.
     pub backoff: Backoff,
 }
-
-/// How long a try waits for the one before it.
-pub const BACKOFF: Backoff = Backoff {
-    first: Duration::from_millis(500),
-    longest: Duration::from_secs(60),
-    longest_asked: Duration::from_secs(600),
-};
 
 /// The models of a pipeline.
 pub struct Models {
