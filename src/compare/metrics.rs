@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::record::slots::Slot;
+
 /// Punctuation that is no part of a word at its ends. Signs with a meaning in findings, such as `%`, `+`, `<` and `°`,
 /// are left.
 const AROUND_WORDS: [char; 18] =
@@ -25,6 +27,12 @@ pub trait PairMetric {
 
     /// The score. What is below 0 or above 1 counts as 0 or 1; a score that is no number fails the comparison.
     fn score(&self, reference: &str, candidate: &str) -> f64;
+
+    /// The score of texts that stand in this slot, for a metric that looks at it. None where the metric has no score for
+    /// them: such a pair counts neither for nor against, and its averages are over the other pairs.
+    fn score_in(&self, _slot: Slot, reference: &str, candidate: &str) -> Option<f64> {
+        Some(self.score(reference, candidate))
+    }
 }
 
 /// The metrics that need nothing but the texts. The first of them orders errors by their weight.
@@ -133,8 +141,17 @@ impl<Metric: PairMetric> PairMetric for ShareAtLeast<Metric> {
     }
 
     fn score(&self, reference: &str, candidate: &str) -> f64 {
-        let score = self.metric.score(reference, candidate);
-        // A comparison would turn a missing score into a no.
+        self.reached(self.metric.score(reference, candidate))
+    }
+
+    fn score_in(&self, slot: Slot, reference: &str, candidate: &str) -> Option<f64> {
+        self.metric.score_in(slot, reference, candidate).map(|score| self.reached(score))
+    }
+}
+
+impl<Metric> ShareAtLeast<Metric> {
+    fn reached(&self, score: f64) -> f64 {
+        // A comparison would turn a score that is no number into a no.
         if score.is_nan() { score } else { f64::from(u8::from(score >= self.threshold)) }
     }
 }

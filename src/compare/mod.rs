@@ -2,12 +2,14 @@
 //! appendix B.1-B.3 and Figure 7).
 //!
 //! Pure: equal records, settings and metrics give equal bytes on every machine. The caller opens the files, finds the
-//! stems and writes what [`table::text`], [`plot::svg`] or the serialised [`Comparison`] give.
+//! stems, gives the way to a judge, and writes what [`table::text`], [`plot::svg`] or the serialised [`Comparison`] give.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `references.rs` | reading JSONL and CSV into [`RecordSet`]s, on `json.rs` and `csv_records.rs` |
 //! | `metrics.rs` | scores of two texts: edit similarity, word overlap, token F1, and the seam for more |
+//! | `judge.rs` | a model that judges adequacy: which pairs it is asked about, and its scores as a metric |
+//! | `labels.rs` | labels of people against a column of a release |
 //! | `score.rs` | one extractor's pairs of texts, with misplaced values and kinds of error |
 //! | `bootstrap.rs` | intervals and paired differences by resampling cases |
 //! | `summary.rs` | from pairs to a [`Comparison`] |
@@ -17,6 +19,8 @@
 pub mod bootstrap;
 mod csv_records;
 mod json;
+pub mod judge;
+pub mod labels;
 pub mod metrics;
 pub mod plot;
 pub mod references;
@@ -30,13 +34,14 @@ mod reading_tests;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
 
 pub use self::report::Comparison;
 pub use self::summary::{Settings, compare};
+use crate::record::Rights;
 use crate::record::slots::Slot;
 pub use crate::record::slots::SlotGroup as Group;
 
@@ -78,6 +83,10 @@ pub struct RecordSet {
     pub cases: BTreeMap<CaseKey, CaseSlots>,
     /// The other keys of a case, each with its first key.
     pub aliases: BTreeMap<CaseKey, CaseKey>,
+    /// What may be done with a case, by its first key; a case is absent where nobody said.
+    pub rights: BTreeMap<CaseKey, Rights>,
+    /// Who filled the slots, as far as it is known: `rules`, `reviewers`, or a model as `provider/model`.
+    pub made_by: BTreeSet<String>,
 }
 
 impl RecordSet {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 
+use super::judge::JudgeReport;
 use super::score::ErrorKind;
 use super::{CaseKey, Group};
 use crate::record::slots::Slot;
@@ -38,7 +39,7 @@ pub struct Estimate {
 pub struct MetricEstimate {
     /// The name of the metric.
     pub metric: String,
-    /// The micro-average over all pairs; none without pairs.
+    /// The micro-average over all pairs that the metric has a score for; none without such pairs.
     pub estimate: Option<Estimate>,
 }
 
@@ -47,7 +48,7 @@ pub struct MetricEstimate {
 pub struct MetricScore {
     /// The name of the metric.
     pub metric: String,
-    /// The micro-average over the pairs; none without pairs.
+    /// The micro-average over the pairs that the metric has a score for; none without such pairs.
     pub score: Option<Rounded>,
 }
 
@@ -83,6 +84,9 @@ pub struct Comparison {
     pub extractors: Vec<ExtractorReport>,
     /// Every two extractors that were given.
     pub differences: Vec<Difference>,
+    /// What the scores of the judge are over; absent where none was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge: Option<JudgeReport>,
 }
 
 /// One extractor's agreement.

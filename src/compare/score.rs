@@ -79,8 +79,8 @@ pub struct ScoredPair {
     pub reference: String,
     /// The values of the extractor, joined; empty if there are none.
     pub candidate: String,
-    /// One score for each metric, in their order, from 0 to 1.
-    pub scores: Vec<f64>,
+    /// One score for each metric, in their order, from 0 to 1; none where the metric has none for this pair.
+    pub scores: Vec<Option<f64>>,
     /// The slots that misplaced values belong into, one entry for each such value.
     pub belongs_to: Vec<Slot>,
     /// What is wrong; none if the texts are equal but for their form.
@@ -114,25 +114,25 @@ pub fn score(
         return Err(CompareError::NoCommonCase { extractor: candidate.name.clone(), n_cases: reference.cases.len() });
     }
     let mut pairs = Vec::new();
-    for (case, ((key, reference_slots), candidate_slots)) in reference.cases.iter().zip(&matches).enumerate() {
+    for (case, ((key, reference_slots), candidate_case)) in reference.cases.iter().zip(&matches).enumerate() {
         let reference_texts = texts(reference_slots);
-        let candidate_texts = candidate_slots.map(texts).unwrap_or_default();
+        let candidate_texts = candidate_case.map(|(_, slots)| texts(slots)).unwrap_or_default();
         for slot in super::compared_slots() {
             let (reference_text, candidate_text) = (reference_texts.get(&slot), candidate_texts.get(&slot));
             if reference_text.is_none() && candidate_text.is_none() {
                 continue;
             }
             let belongs_to = candidate_text.map(|text| misplaced(slot, text, &reference_texts)).unwrap_or_default();
-            let mut scores = vec![0.0; metrics.len()];
+            let mut scores = vec![Some(0.0); metrics.len()];
             if let (Some(reference_text), Some(candidate_text)) = (reference_text, candidate_text) {
                 let share_in_place = 1.0 - belongs_to.len() as f64 / candidate_text.values.len().max(1) as f64;
                 for (metric, score) in metrics.iter().zip(&mut scores) {
-                    *score = metric.score(&reference_text.joined, &candidate_text.joined);
-                    if score.is_nan() {
+                    let found = metric.score_in(slot, &reference_text.joined, &candidate_text.joined);
+                    if found.is_some_and(f64::is_nan) {
                         let metric = metric.name().to_owned();
                         return Err(CompareError::NoNumber { metric, case: key.clone(), slot: slot.as_str() });
                     }
-                    *score = score.clamp(0.0, 1.0) * share_in_place;
+                    *score = found.map(|found| found.clamp(0.0, 1.0) * share_in_place);
                 }
             }
             let error = error_kind(reference_text, candidate_text, !belongs_to.is_empty());
@@ -145,8 +145,57 @@ pub fn score(
     Ok(Scored { pairs, n_missing_cases, n_other_cases: candidate.cases.len() - n_matched })
 }
 
+/// A slot of a case that both sides fill, with the texts that metrics see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilledPair<'a> {
+    /// The case, by its first key in the reference.
+    pub reference_case: &'a CaseKey,
+    /// The same case, by its first key among the extractor's.
+    pub candidate_case: &'a CaseKey,
+    /// The slot.
+    pub slot: Slot,
+    /// The values of the reference, joined.
+    pub reference: String,
+    /// The values of the extractor, joined.
+    pub candidate: String,
+    /// Whether the two are the same but for their form: see [`normalise`].
+    pub is_equal: bool,
+}
+
+/// The pairs that metrics are asked about, by case, then by slot: for a metric that prepares its scores.
+///
+/// # Errors
+/// Keys that do not pair the cases one to one.
+pub fn filled_pairs<'a>(
+    reference: &'a RecordSet,
+    candidate: &'a RecordSet,
+) -> Result<Vec<FilledPair<'a>>, CompareError> {
+    let matches = pair_cases(reference, candidate)?;
+    let mut pairs = Vec::new();
+    for ((reference_case, reference_slots), found) in reference.cases.iter().zip(matches) {
+        let Some((candidate_case, candidate_slots)) = found else { continue };
+        let mut candidate_texts = texts(candidate_slots);
+        for (slot, reference_text) in texts(reference_slots) {
+            if let Some(candidate_text) = candidate_texts.remove(&slot) {
+                pairs.push(FilledPair {
+                    reference_case,
+                    candidate_case,
+                    slot,
+                    is_equal: reference_text.normalised == candidate_text.normalised,
+                    reference: reference_text.joined,
+                    candidate: candidate_text.joined,
+                });
+            }
+        }
+    }
+    Ok(pairs)
+}
+
+/// A case with its first key.
+type KeyedCase<'a> = (&'a CaseKey, &'a CaseSlots);
+
 /// For each reference case the case of the extractor that shares any key with it.
-fn pair_cases<'a>(reference: &RecordSet, candidate: &'a RecordSet) -> Result<Vec<Option<&'a CaseSlots>>, CompareError> {
+fn pair_cases<'a>(reference: &RecordSet, candidate: &'a RecordSet) -> Result<Vec<Option<KeyedCase<'a>>>, CompareError> {
     let mut keys: BTreeMap<&CaseKey, Vec<&CaseKey>> = reference.cases.keys().map(|key| (key, vec![key])).collect();
     for (alias, first) in &reference.aliases {
         keys.entry(first).or_default().push(alias);
@@ -160,7 +209,7 @@ fn pair_cases<'a>(reference: &RecordSet, candidate: &'a RecordSet) -> Result<Vec
         if !found.is_empty() || first.is_some_and(|(key, _)| !taken.insert(key)) {
             return Err(CompareError::Ambiguous { extractor: candidate.name.clone(), case: case.clone() });
         }
-        matches.push(first.map(|(_, slots)| slots));
+        matches.push(first);
     }
     Ok(matches)
 }

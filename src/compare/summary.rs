@@ -84,6 +84,7 @@ pub fn compare(
             .collect(),
         extractors: reports.collect(),
         differences,
+        judge: None,
     })
 }
 
@@ -101,7 +102,9 @@ fn columns(pairs: &[ScoredPair], n_metrics: usize, n_cases: usize) -> Vec<Column
     };
     for pair in pairs {
         for (metric, score) in pair.scores.iter().enumerate() {
-            add(metric, pair.case, *score);
+            if let Some(score) = score {
+                add(metric, pair.case, *score);
+            }
         }
         let is_both = f64::from(u8::from(!pair.reference.is_empty() && !pair.candidate.is_empty()));
         if !pair.candidate.is_empty() {
@@ -235,8 +238,8 @@ fn group_report(group: Group, all: &[&ScoredPair], slots: &[SlotReport], metrics
 
 fn averages(pairs: &[&ScoredPair], metrics: &[&dyn PairMetric]) -> Vec<MetricScore> {
     let average = |place: usize| {
-        let sum: f64 = pairs.iter().filter_map(|pair| pair.scores.get(place)).sum();
-        (!pairs.is_empty()).then(|| Rounded(sum / pairs.len() as f64))
+        let scores: Vec<f64> = pairs.iter().filter_map(|pair| *pair.scores.get(place)?).collect();
+        (!scores.is_empty()).then(|| Rounded(scores.iter().sum::<f64>() / scores.len() as f64))
     };
     let metrics = metrics.iter().enumerate();
     metrics.map(|(place, metric)| MetricScore { metric: metric.name().to_owned(), score: average(place) }).collect()
@@ -258,7 +261,7 @@ fn worst(pairs: &[&ScoredPair], cases: &[&CaseKey], n_worst: usize) -> Vec<Worst
                 case: (*cases.get(pair.case)?).clone(),
                 slot: pair.slot,
                 kind: pair.error?,
-                score: Rounded(pair.scores.first().copied().unwrap_or(0.0)),
+                score: Rounded(pair.scores.first().copied().flatten().unwrap_or(0.0)),
                 reference: pair.reference.clone(),
                 candidate: pair.candidate.clone(),
                 belongs_to: pair.belongs_to.iter().copied().collect(),

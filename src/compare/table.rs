@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::judge::{JudgeReport, shown_counts};
 use super::report::{Comparison, Difference, Estimate, ExtractorReport, MetricScore, Rounded};
 use super::{EMPTY_NAME, Group};
 
@@ -26,6 +27,9 @@ pub fn text(comparison: &Comparison) -> String {
         comparison.seed,
     );
     text += &overview(comparison);
+    if let Some(report) = &comparison.judge {
+        let _ = write!(text, "\n{}", judge(report));
+    }
     if !comparison.differences.is_empty() {
         text += "\nfirst less second; * where the interval leaves out 0\n";
         text += &differences(comparison);
@@ -65,6 +69,41 @@ fn overview(comparison: &Comparison) -> String {
             "{}: cases without reference, not compared: {}",
             plain(&extractor.name),
             extractor.n_other_cases
+        );
+    }
+    text
+}
+
+/// What the judge's two columns are over.
+fn judge(report: &JudgeReport) -> String {
+    let mut text = format!(
+        "adequacy by {}, prompt of version {}: the mean, and the share of pairs of {:.2} or more\n",
+        plain(&report.model),
+        report.prompt_version,
+        report.threshold.0,
+    );
+    let names = ["extractor", "pairs", "in the mean", "on one side only: 0", "equal: 1", "judged", "no score"];
+    let mut rows = vec![names.map(str::to_owned).to_vec()];
+    for one in &report.extractors {
+        let counts = [one.n_pairs, one.n_in_mean, one.n_one_sided, one.n_equal, one.n_judged, one.n_missing];
+        let mut row = vec![plain(&one.name)];
+        row.extend(counts.map(|n| n.to_string()));
+        rows.push(row);
+    }
+    text += &aligned(&rows, 1);
+    for one in report.extractors.iter().filter(|one| one.n_missing > 0) {
+        let _ = writeln!(
+            text,
+            "{}: pairs without a score, which are in no mean of the judge: {}",
+            plain(&one.name),
+            shown_counts(one.missing.iter().map(|(reason, n)| (reason.as_str(), *n)))
+        );
+    }
+    if let Some(constant) = &report.constant {
+        let _ = writeln!(
+            text,
+            "the judge gave {:?} to all {} pairs: it tells nothing apart",
+            constant.score.0, constant.n_pairs
         );
     }
     text
@@ -181,7 +220,7 @@ fn with_interval(estimate: Option<Estimate>) -> String {
 }
 
 /// Columns two blanks apart, the first `n_left` flush left, the others flush right.
-fn aligned(rows: &[Vec<String>], n_left: usize) -> String {
+pub(super) fn aligned(rows: &[Vec<String>], n_left: usize) -> String {
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };

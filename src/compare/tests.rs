@@ -37,7 +37,7 @@ fn check_pairs(reference: &str, candidate: &str, expect: Expect) {
     let scored = score(&records("reference", reference), &records("candidate", candidate), &built_in()).unwrap();
     let mut text = String::new();
     for pair in &scored.pairs {
-        let scores: Vec<String> = pair.scores.iter().map(|score| format!("{:3.0}", score * 100.0)).collect();
+        let scores: Vec<String> = pair.scores.iter().map(|score| format!("{:3.0}", score.unwrap() * 100.0)).collect();
         let error = pair.error.map_or("equal", |kind| kind.as_str());
         let to: Vec<&str> = pair.belongs_to.iter().map(|slot| slot.as_str()).collect();
         let line = format!("{:16} {}  {error} {}", pair.slot.as_str(), scores.join(" "), to.join(", "));
