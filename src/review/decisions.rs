@@ -1,17 +1,16 @@
-//! `casemill review`: what needs a person's decision goes out as JSON Lines or CSV, and decisions come back as a resource
-//! of the pipeline, so that importing them runs only what depends on them again.
+//! Whether questions stay: what needs a person's decision, and a sample of what rules decided.
 
+use super::{add_lines, draw, exits_of, node_of_stage, resource_file, write_lines};
 use crate::engine::Session;
 use crate::engine::stream::{Upstream, record_ids};
 use crate::error::{input, usage};
 use crate::record::decision::{Agreement, Choice, ReviewDecision, agreement, effective, parse_decisions};
-use crate::record::ledger::{LedgerRow, ReviewRow};
+use crate::record::ledger::ReviewRow;
 use crate::record::question::AnsweredQuestion;
-use crate::record::{Hash, RecordId, Row, from_batch};
-use crate::source::csv::{BorderScanner, check_header, fields, open_quote};
+use crate::record::{RecordId, Row, from_batch};
+use crate::source::edited::{self, guarded};
 use crate::stage::PortKind;
-use crate::store::{fs, parquet, shard};
-use anyhow::Context;
+use crate::store::fs;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -94,7 +93,7 @@ pub fn export(session: &Session, options: &ExportOptions) -> anyhow::Result<Vec<
     let dropped = exits_of(session, &upstream, filter)?;
     let decided = kept.iter().filter(|id| !wanted.contains_key(*id)).map(|id| (id.clone(), String::new())).collect();
     for (kind, candidates) in [("sample_kept", decided), ("sample_dropped", dropped)] {
-        for (id, detail) in draw(candidates, options) {
+        for (id, detail) in draw(candidates, options.sample, options.seed) {
             wanted.insert(id, (kind.to_owned(), vec![detail], BTreeSet::new()));
         }
     }
@@ -129,12 +128,7 @@ fn item(record: AnsweredQuestion, why: String, details: &[String], related: &BTr
 
 /// The node that applies decisions.
 fn gate(session: &Session) -> anyhow::Result<usize> {
-    session.graph.nodes.iter().position(|node| node.stage.name == STAGE).ok_or_else(|| {
-        usage(format!(
-            "pipeline {} has no node of stage {STAGE}, so decisions would change nothing",
-            session.graph.pipeline
-        ))
-    })
+    node_of_stage(session, STAGE, "decisions would change nothing")
 }
 
 /// The node whose rules reviewers check: the nearest vignette filter above the gate.
@@ -149,38 +143,10 @@ fn rules(session: &Session, gate: usize) -> anyhow::Result<usize> {
     })
 }
 
-/// Records that a node dropped, with the reason and what decided.
-fn exits_of(session: &Session, upstream: &Upstream<'_>, node: usize) -> anyhow::Result<Vec<(RecordId, String)>> {
-    let mut exits = Vec::new();
-    let Some(folder) = upstream.plans.get(node).and_then(|plan| plan.build_dir.as_deref()) else { return Ok(exits) };
-    for folder in shard::shard_dirs(folder)? {
-        let path = folder.join(shard::LEDGER);
-        if path.is_file() {
-            let rows = from_batch::<LedgerRow>(&parquet::read(&path)?)?;
-            let name = &session.node(node)?.name;
-            exits
-                .extend(rows.into_iter().map(|row| (row.record_id, format!("{name}: {}: {}", row.reason, row.detail))));
-        }
-    }
-    Ok(exits)
-}
-
-/// The `sample` candidates whose hash with the seed is least.
-fn draw(candidates: Vec<(RecordId, String)>, options: &ExportOptions) -> Vec<(RecordId, String)> {
-    let mut ranked: Vec<(Hash, (RecordId, String))> = candidates
-        .into_iter()
-        .map(|candidate| (Hash::of(format!("{} {}", options.seed, candidate.0).as_bytes()), candidate))
-        .collect();
-    ranked.sort();
-    ranked.into_iter().take(options.sample).map(|(_, candidate)| candidate).collect()
-}
-
 /// Items as CSV, for spreadsheets. Text that a spreadsheet would run as a formula gets an apostrophe before it.
 pub fn to_csv(items: &[ReviewItem]) -> anyhow::Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS)?;
-    for item in items {
-        let row = [
+    let row = |item: &ReviewItem| {
+        [
             item.record_id.as_str(),
             &item.why,
             &item.detail,
@@ -192,18 +158,15 @@ pub fn to_csv(items: &[ReviewItem]) -> anyhow::Result<Vec<u8>> {
             &item.decision,
             &item.reviewer,
             &item.comment,
-        ];
-        writer.write_record(row.map(no_formula))?;
-    }
-    Ok(writer.into_inner()?)
+        ]
+        .map(guarded)
+        .to_vec()
+    };
+    edited::to_csv(COLUMNS, items.iter().map(row))
 }
 
 const COLUMNS: [&str; 11] =
     ["record_id", "why", "detail", "related", "stem", "options", "answer", "place", "decision", "reviewer", "comment"];
-
-fn no_formula(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
-}
 
 /// What an import changed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -223,21 +186,16 @@ pub struct ImportSummary {
 /// Adds the decisions of files to the resource of the pipeline. Nothing is written when any file has a fault.
 pub fn import(session: &Session, files: &[PathBuf]) -> anyhow::Result<ImportSummary> {
     let gate = gate(session)?;
-    let node = session.node(gate)?;
-    let resource = node.resources.get(RESOURCE).context("the node that applies decisions has its resource")?;
-    let target = session.project.pipelines_dir().join(resource);
+    let (target, resource) = resource_file(session, gate, RESOURCE)?;
     let mut decisions =
         parse_decisions(&fs::read_text(&target)?).map_err(|error| usage(format!("{resource}: {error}")))?;
     let known = known_ids(session, gate)?;
-    let (mut n_read, before) = (0, decisions.len());
+    let mut given = Vec::new();
     for file in files {
-        for decision in read_decisions(file, &known)? {
-            n_read += 1;
-            if !decisions.contains(&decision) {
-                decisions.push(decision);
-            }
-        }
+        given.extend(read_decisions(file, &known)?);
     }
+    let n_read = given.len() as u64;
+    let n_new = add_lines(&mut decisions, given, |line| (line.record_id.clone(), line.reviewer.clone()));
     let choices = effective(&decisions);
     let plans = session.plan()?;
     let upstream = Upstream { session, plans: &plans };
@@ -249,7 +207,7 @@ pub fn import(session: &Session, files: &[PathBuf]) -> anyhow::Result<ImportSumm
     let summary = ImportSummary {
         file: target.clone(),
         n_read,
-        n_new: (decisions.len() - before) as u64,
+        n_new,
         n_records: choices.len() as u64,
         n_disputed,
         n_dropped_but_wanted: dropped.iter().filter(|id| all(id, Choice::Keep)).count() as u64,
@@ -258,12 +216,7 @@ pub fn import(session: &Session, files: &[PathBuf]) -> anyhow::Result<ImportSumm
     if summary.n_new > 0 {
         // By record, then reviewer; what a reviewer said first stays first.
         decisions.sort_by(|one, other| (&one.record_id, &one.reviewer).cmp(&(&other.record_id, &other.reviewer)));
-        let mut text = Vec::new();
-        for decision in &decisions {
-            serde_json::to_writer(&mut text, decision)?;
-            text.push(b'\n');
-        }
-        fs::write_atomic(&target, &text)?;
+        write_lines(&target, &decisions)?;
     }
     Ok(summary)
 }
@@ -286,73 +239,24 @@ fn known_ids(session: &Session, gate: usize) -> anyhow::Result<BTreeSet<RecordId
 
 /// Rows with a decision; rows without one are not decided yet.
 fn read_decisions(path: &Path, known: &BTreeSet<RecordId>) -> anyhow::Result<Vec<ReviewDecision>> {
-    let name = path.display().to_string();
-    let bytes = fs::read_limited(path, fs::MANIFEST_LIMIT).map_err(|error| input(format!("{error:#}")))?;
-    let rows = if name.ends_with(".csv") { csv_rows(&name, &bytes)? } else { json_rows(&name, &bytes)? };
+    let table = edited::read(path)?;
     let mut decisions = Vec::new();
-    for (line, row) in rows {
-        let text = |field: &str| row.get(field).map(|text| text.trim()).unwrap_or_default();
-        if text("decision").is_empty() {
+    for row in &table.rows {
+        if row.text("decision").is_empty() {
             continue;
         }
-        let wrong = |message: String| input(format!("{name}:{line}: {message}"));
-        let decision = Choice::parse(text("decision"))
-            .ok_or_else(|| wrong(format!("decision: `{}` is not one of keep, drop, unsure", text("decision"))))?;
-        if text("reviewer").is_empty() {
+        let wrong = |message: String| input(format!("{}:{}: {message}", table.name, row.line));
+        let decision = Choice::parse(row.text("decision"))
+            .ok_or_else(|| wrong(format!("decision: `{}` is not one of keep, drop, unsure", row.text("decision"))))?;
+        if row.text("reviewer").is_empty() {
             return Err(wrong("reviewer: is missing; write a name or a code".to_owned()));
         }
-        let record_id = RecordId::parse(text("record_id"));
+        let record_id = RecordId::parse(row.text("record_id"));
         if !known.contains(&record_id) {
             return Err(wrong(format!("record_id: `{record_id}` is no record that can be decided on in this build")));
         }
-        let comment = Some(text("comment").to_owned()).filter(|comment| !comment.is_empty());
-        decisions.push(ReviewDecision { record_id, reviewer: text("reviewer").to_owned(), decision, comment });
+        let comment = Some(row.text("comment").to_owned()).filter(|comment| !comment.is_empty());
+        decisions.push(ReviewDecision { record_id, reviewer: row.text("reviewer").to_owned(), decision, comment });
     }
     Ok(decisions)
-}
-
-type Rows = Vec<(u64, BTreeMap<String, String>)>;
-
-fn json_rows(name: &str, bytes: &[u8]) -> anyhow::Result<Rows> {
-    let text = std::str::from_utf8(bytes).map_err(|_| input(format!("{name} is not UTF-8 text")))?;
-    let mut rows = Vec::new();
-    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
-        let object: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(text).map_err(|error| input(format!("{name}:{line}: {error}")))?;
-        let fields = object.into_iter().filter_map(|(field, value)| Some((field, value.as_str()?.to_owned())));
-        rows.push((line, fields.collect()));
-    }
-    Ok(rows)
-}
-
-fn csv_rows(name: &str, bytes: &[u8]) -> anyhow::Result<Rows> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut scanner = BorderScanner::default();
-    let mut records = Vec::new();
-    let mut start = 0;
-    for (position, byte) in bytes.iter().enumerate() {
-        if let Some(line) = scanner.push(*byte) {
-            records.push((line, bytes.get(start..=position).unwrap_or_default()));
-            start = position + 1;
-        }
-    }
-    if let Some(line) = scanner.open_quote() {
-        return Err(open_quote(name, line));
-    }
-    records.push((scanner.record_line(), bytes.get(start..).unwrap_or_default()));
-    let mut records = records.into_iter().filter(|(_, record)| !record.trim_ascii().is_empty());
-    let (line, first) = records.next().ok_or_else(|| input(format!("{name} is empty")))?;
-    let read =
-        |line: u64, record: &[u8]| fields(record).map_err(|fault| input(format!("{name}:{line}: {}", fault.detail)));
-    let header = check_header(name, line, read(line, first)?)?;
-    let mut rows = Vec::new();
-    for (line, record) in records {
-        let row = read(line, record)?;
-        if row.len() != header.len() {
-            return Err(input(format!("{name}:{line}: {} fields where the header has {}", row.len(), header.len())));
-        }
-        let fields = header.iter().cloned().zip(row).filter_map(|(field, value)| Some((field, value?)));
-        rows.push((line, fields.collect()));
-    }
-    Ok(rows)
 }
