@@ -74,6 +74,13 @@ impl Node {
     }
 }
 
+/// Two names under `[models]` can be one model: provider, and the name that the server knows it by.
+type ModelIdentity = (&'static str, String);
+
+fn identity(model: &ModelConfig) -> ModelIdentity {
+    (model.provider.as_str(), model.model.to_lowercase())
+}
+
 impl std::fmt::Debug for StageDef {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name)
@@ -164,6 +171,11 @@ pub fn resolve(
         shard_records: config.shard_records,
         shard_bytes: config.shard_bytes,
     });
+    if resolver.problems.0.is_empty()
+        && let Some(graph) = &graph
+    {
+        resolver.check_demands(graph);
+    }
     resolver.problems.into_result(graph)
 }
 
@@ -271,6 +283,51 @@ impl<'a> Resolver<'a> {
                 let message =
                     format!("names the model `{model}`, which is not under [models]{}", suggestion(&model, known));
                 self.problem(config.line, &format!("nodes.{}.settings", config.name), message);
+            }
+        }
+    }
+
+    /// Who may not be whom: judges are other models than those whose work they judge, and than each other.
+    fn check_demands(&mut self, graph: &Graph) {
+        let asked = |node: &Node| node.models(&graph.models).into_iter().filter_map(|name| graph.models.get(&name));
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let demands = node.stage.settings.demands;
+            let line = self.config.nodes.get(&node.name).map_or(0, |node| node.line);
+            let key = format!("nodes.{}.settings", node.name);
+            let named = (node.stage.settings.models)(&node.settings);
+            let (rules, models): (Vec<&String>, Vec<&String>) = named
+                .iter()
+                .partition(|name| graph.models.get(*name).is_none_or(|model| model.provider == Provider::Rules));
+            if let (Some(rules), Some(model)) = (rules.first(), models.first()) {
+                let message =
+                    format!("names `{rules}`, which is no model but rules, beside `{model}`: take it out of the list");
+                self.problem(line, &key, message);
+            }
+            let mut own: BTreeMap<ModelIdentity, &str> = BTreeMap::new();
+            for model in asked(node) {
+                let other = own.insert(identity(model), &model.name);
+                if let Some(other) = other.filter(|_| demands.distinct) {
+                    let message = format!(
+                        "`{other}` and `{}` are both {}: two opinions of one model are one; name another model",
+                        model.name, model.model
+                    );
+                    self.problem(line, &key, message);
+                }
+            }
+            for above in graph.ancestors(index).into_iter().filter(|above| *above != index) {
+                let Some(above) = graph.nodes.get(above).filter(|node| demands.unlike.contains(&node.stage.name))
+                else {
+                    continue;
+                };
+                for model in asked(above) {
+                    if let Some(name) = own.get(&identity(model)) {
+                        let message = format!(
+                            "the judge `{name}` is {}, which makes what it judges in node {}: name another model, or `{RULES}` for no judge",
+                            model.model, above.name
+                        );
+                        self.problem(line, &key, message);
+                    }
+                }
             }
         }
     }

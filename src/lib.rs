@@ -2,9 +2,11 @@
 //!
 //! See ARCHITECTURE.md for the code map and the invariants.
 
+pub mod agreement;
 pub mod compare;
 pub mod config;
 pub mod dag;
+pub mod difficulty;
 pub mod engine;
 pub mod env;
 pub mod error;

@@ -1,8 +1,10 @@
 //! The command line (SPEC section 4): raw arguments to working arguments, results to text or JSON.
 
+mod agreement;
 mod compare;
 mod explain;
 mod models;
+mod review;
 mod sources;
 
 use anyhow::Context;
@@ -14,11 +16,11 @@ use casemill::record::ROW_TYPES;
 use casemill::record::ledger::total_counts;
 use casemill::release::licence::Profile;
 use casemill::release::{FreezeOptions, freeze, verify, verify_replies};
+use casemill::report::figures;
 use casemill::report::plain::PlainLog;
 use casemill::report::run_log::RunLog;
 use casemill::report::terminal::TerminalProgress;
 use casemill::report::{Sinks, grouped};
-use casemill::review::{ExportOptions, export, import, to_csv};
 use casemill::service::http::retry::Backoff;
 use casemill::service::model::{Mode, Options as ModelOptions};
 use casemill::stage::STAGES;
@@ -108,14 +110,25 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         replies: Option<PathBuf>,
     },
-    /// Export what needs a person's decision, or import decisions
+    /// Count what judges said, what texts support, how hard questions are
+    ///
+    /// Example: casemill report medrounds --llm replay --models data/sample/models.toml
+    #[command(verbatim_doc_comment)]
+    Report {
+        pipeline: String,
+        #[command(flatten)]
+        session: SessionArguments,
+    },
+    /// Export what people decide on or correct, or import it
     ///
     /// Examples: casemill review export medrounds --format csv > review.csv
     ///           casemill review import medrounds anna.csv ben.jsonl
+    ///           casemill review export medrounds --records --format csv > records.csv
+    ///           casemill review import medrounds --records anna.csv ben.jsonl
     #[command(verbatim_doc_comment)]
     Review {
         #[command(subcommand)]
-        command: ReviewCommand,
+        command: review::ReviewCommand,
     },
     /// Print the JSON Schemas of all record types, or write them to schemas/
     ///
@@ -132,6 +145,11 @@ enum Command {
     ///           casemill compare data/references medrounds:extract_slots other.jsonl --split tuning
     #[command(verbatim_doc_comment)]
     Compare(compare::CompareArguments),
+    /// How far labels by people agree with a column of the cases of a release
+    ///
+    /// Example: casemill agreement physicians.csv data/release/medrounds-1.0.0 --column difficulty
+    #[command(verbatim_doc_comment)]
+    Agreement(agreement::AgreementArguments),
     /// Show the exact messages that a model node sends for one record
     ///
     /// Example: casemill prompt extract_slots medqa/test.jsonl:0123456789abcdef
@@ -180,6 +198,9 @@ struct SessionArguments {
     /// Change a setting of a node: node.key=value
     #[arg(long, value_name = "NODE.KEY=VALUE")]
     set: Vec<String>,
+    /// A file of [models.NAME] tables in place of those of the pipeline
+    #[arg(long, value_name = "FILE")]
+    models: Option<PathBuf>,
     /// How models are used: off: rules alone; live: stored replies, and the others are asked for; record: all are asked for;
     /// replay: stored replies alone, a missing one is an error
     #[arg(long, value_enum, default_value = "off", value_name = "MODE")]
@@ -196,7 +217,7 @@ enum LlmMode {
 
 impl Default for SessionArguments {
     fn default() -> Self {
-        Self { limit: None, set: Vec::new(), llm: LlmMode::Off }
+        Self { limit: None, set: Vec::new(), models: None, llm: LlmMode::Off }
     }
 }
 
@@ -267,45 +288,6 @@ enum SourcesCommand {
     Fetch(sources::FetchArguments),
 }
 
-#[derive(Subcommand)]
-enum ReviewCommand {
-    /// Write undecided records and a sample of the decided ones to standard output
-    Export(ReviewExportArguments),
-    /// Add the decisions of any number of files, all or none, and show how far reviewers agree
-    Import(ReviewImportArguments),
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum ReviewFormat {
-    Jsonl,
-    Csv,
-}
-
-#[derive(Args)]
-struct ReviewExportArguments {
-    pipeline: String,
-    #[arg(long, value_enum, default_value = "jsonl")]
-    format: ReviewFormat,
-    /// So many kept and so many dropped records, to check the rules
-    #[arg(long, default_value_t = 20, value_name = "N")]
-    sample: usize,
-    /// Another seed draws another sample
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    seed: u64,
-    #[command(flatten)]
-    session: SessionArguments,
-}
-
-#[derive(Args)]
-struct ReviewImportArguments {
-    pipeline: String,
-    /// Exported files with decision (keep, drop or unsure) and reviewer filled in
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-    #[command(flatten)]
-    session: SessionArguments,
-}
-
 #[derive(Args)]
 struct FreezeArguments {
     pipeline: String,
@@ -355,12 +337,15 @@ pub fn run(arguments: Arguments) -> anyhow::Result<Code> {
         },
         Command::Freeze(options) => run_freeze(global, options),
         Command::Verify { release, replies } => run_verify(global, &release, replies.as_deref()),
-        Command::Review { command } => match command {
-            ReviewCommand::Export(options) => run_review_export(global, options),
-            ReviewCommand::Import(options) => run_review_import(global, options),
-        },
+        Command::Review { command } => review::run(global, command),
+        Command::Report { pipeline, session } => {
+            let figures = figures::figures(&global.session(&pipeline, session)?)?;
+            print(global, &serde_json::to_value(&figures)?, || figures::text(&figures))?;
+            Ok(Code::Done)
+        }
         Command::Schema { write } => run_schema(global, write),
         Command::Compare(options) => compare::run(global, &options),
+        Command::Agreement(options) => agreement::run(global, &options),
         Command::Prompt(options) => models::run_prompt(global, options),
         Command::Replies { command } => models::run_replies(global, command),
         Command::Batch { command } => models::run_batch(global, command),
@@ -423,6 +408,7 @@ impl Global {
             workspace: self.workspace(),
             stages: STAGES,
             set: arguments.set,
+            models: arguments.models,
             limit: arguments.limit,
             llm,
         };
@@ -606,65 +592,6 @@ fn release_date(given: Option<String>) -> anyhow::Result<Option<String>> {
     let seconds: i64 = text.parse().map_err(|_| wrong())?;
     let time = jiff::Timestamp::from_second(seconds).map_err(|_| wrong())?;
     Ok(Some(time.strftime("%Y-%m-%d").to_string()))
-}
-
-fn run_review_export(global: &Global, arguments: ReviewExportArguments) -> anyhow::Result<Code> {
-    let session = global.session(&arguments.pipeline, arguments.session)?;
-    let items = export(&session, &ExportOptions { sample: arguments.sample, seed: arguments.seed })?;
-    let n_undecided = items.iter().filter(|item| item.why == "undecided").count();
-    if global.json {
-        print(global, &json!({"items": items}), String::new)?;
-    } else {
-        let text = match arguments.format {
-            ReviewFormat::Csv => String::from_utf8(to_csv(&items)?)?,
-            ReviewFormat::Jsonl => {
-                items.iter().map(|item| Ok(serde_json::to_string(item)? + "\n")).collect::<anyhow::Result<_>>()?
-            }
-        };
-        print(global, &Value::Null, || text)?;
-    }
-    if !global.quiet {
-        eprintln!(
-            "{} records: {n_undecided} undecided, {} drawn from the decided",
-            items.len(),
-            items.len() - n_undecided
-        );
-    }
-    Ok(Code::Done)
-}
-
-fn run_review_import(global: &Global, arguments: ReviewImportArguments) -> anyhow::Result<Code> {
-    let session = global.session(&arguments.pipeline, arguments.session)?;
-    let _lock = session.workspace.lock(&format!("importing decisions for {}", arguments.pipeline))?;
-    let summary = import(&session, &arguments.files)?;
-    print(global, &serde_json::to_value(&summary)?, || {
-        let mut text = format!(
-            "{}: {} decisions read, {} new; {} records decided, {} disputed\n",
-            summary.file.display(),
-            summary.n_read,
-            summary.n_new,
-            summary.n_records,
-            summary.n_disputed
-        );
-        for pair in &summary.agreement {
-            let kappa = pair.kappa.map_or_else(|| "undefined".to_owned(), |kappa| format!("{kappa:.3}"));
-            text += &format!(
-                "{} and {}: agree on {} of {}, kappa {kappa}\n",
-                indented(&pair.reviewers.0),
-                indented(&pair.reviewers.1),
-                pair.n_agree,
-                pair.n_both
-            );
-        }
-        if summary.n_dropped_but_wanted > 0 {
-            text += &format!(
-                "{} records that the rules dropped would be kept by every reviewer: the rules should change\n",
-                summary.n_dropped_but_wanted
-            );
-        }
-        text
-    })?;
-    Ok(Code::Done)
 }
 
 fn run_verify(global: &Global, release: &Path, replies: Option<&Path>) -> anyhow::Result<Code> {

@@ -137,6 +137,18 @@ pub(super) fn read_models(root: &mut TableReader<'_>) -> BTreeMap<String, ModelC
     models
 }
 
+/// Reads a file that holds `[models.NAME]` tables and nothing else: models in place of those of a pipeline.
+pub fn parse_models(file: &str, text: &str) -> Result<BTreeMap<String, ModelConfig>, Problems> {
+    read_file(file, text, |mut root| {
+        let models = read_models(&mut root);
+        if models.is_empty() {
+            root.problem(0, "models", "there is none: a file of models has tables such as [models.extractor]");
+        }
+        root.finish();
+        models
+    })
+}
+
 impl ModelConfig {
     /// The model with some keys changed, as `--set models.NAME.key=value` asks.
     pub fn with(&self, changes: toml::Table) -> Result<Self, Problems> {

@@ -82,17 +82,19 @@ pub struct InputRef {
     pub line: usize,
 }
 
-/// Shares of the input records of a source that a node may lose before it is not committed.
+/// What a node must keep to be committed: shares of the input records of a source that it may lose, and what its models know.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Dropped and quarantined together.
     pub max_loss: f64,
     pub max_quarantined: f64,
+    /// Share of the control questions that each model of the node must answer right.
+    pub min_controls: f64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_loss: 1.0, max_quarantined: 0.05 }
+        Self { max_loss: 1.0, max_quarantined: 0.05, min_controls: 0.75 }
     }
 }
 
@@ -254,6 +256,7 @@ fn read_node(name: &str, mut node: TableReader<'_>) -> NodeConfig {
     let limits = Limits {
         max_loss: node.share("max_loss").map_or(default.max_loss, |share| share.value),
         max_quarantined: node.share("max_quarantined").map_or(default.max_quarantined, |share| share.value),
+        min_controls: node.share("min_controls").map_or(default.min_controls, |share| share.value),
     };
     let optional = node.boolean("optional").is_some_and(|optional| optional.value);
     node.finish();

@@ -1,11 +1,12 @@
 //! The calls of model nodes without sending them: what they will cost, what they say, and which replies a build was made
 //! from.
 
+use super::controls;
 use super::plan::NodePlan;
 use super::session::Session;
 use super::stream::Upstream;
 use crate::config::ModelConfig;
-use crate::dag::Node;
+use crate::dag::{Node, RULES};
 use crate::error::usage;
 use crate::record::{Hash, RecordId};
 use crate::service::model::Models;
@@ -71,6 +72,10 @@ impl Session {
         let sides = upstream.side_inputs(index)?;
         let context =
             StageContext { pipeline: &self.graph.pipeline, node: &node.name, media: &upstream, sides: &sides };
+        for control in stage.controls()? {
+            let name = format!("{}-{}", control.call.model, control.name);
+            take(controls::ask(&self.graph.pipeline, &node.name, &name, control.call))?;
+        }
         for shard in 0..upstream.n_input_shards(index)? {
             let batch = upstream.read_input(index, shard, None)?;
             stage.each_ask(&batch, &context, take)?;
@@ -123,6 +128,9 @@ impl Session {
     /// The calls that a node makes for one record.
     pub fn calls_of_record(&self, index: usize, id: &str) -> anyhow::Result<Vec<(Call, Option<Hash>)>> {
         let node = self.node(index)?;
+        if node.stage.shape == Shape::Model && node.models(&self.graph.models).is_empty() {
+            return Err(usage(format!("node {} asks no model: its settings name none, or `{RULES}`", node.name)));
+        }
         let plans = self.plan()?;
         let mut found = Vec::new();
         self.each_call(index, &plans, &mut |ask| {

@@ -54,13 +54,22 @@ pub enum Event {
         rows: u64,
         n_shards: u32,
     },
-    /// How the calls of the build stand, while a model node runs and when it ends.
+    /// How the calls of a model node stand, while it runs and when it ends.
     Calls {
         node: String,
         counts: CallCounts,
         /// The node has ended.
         last: bool,
     },
+    /// What a model said to questions with known answers.
+    Controls {
+        node: String,
+        model: String,
+        n_right: u64,
+        n: u64,
+    },
+    /// What a model said to the records of a node, by verdict.
+    Judgements(super::judgements::VerdictCounts),
     NodeFinished {
         node: String,
         counts: SourceCounts,

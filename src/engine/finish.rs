@@ -1,6 +1,8 @@
 //! Committing a node: counts, limits, then `stage.json`.
 
+use super::controls::Controls;
 use super::events::{Event, EventSink};
+use super::judgements::verdicts;
 use super::work::NodeWork;
 use crate::error::input;
 use crate::record::ledger::{Counts, LedgerRow, SourceCounts, add_counts};
@@ -13,13 +15,18 @@ use std::collections::BTreeMap;
 
 impl NodeWork<'_> {
     /// Counts, limits, then `stage.json`.
-    pub fn finish(&self, decided: Option<u32>, events: &mut dyn EventSink) -> anyhow::Result<StageManifest> {
+    pub fn finish(
+        &self,
+        decided: Option<u32>,
+        controls: Controls,
+        events: &mut dyn EventSink,
+    ) -> anyhow::Result<StageManifest> {
         let node = self.node;
         let n_shards = decided.unwrap_or(self.n_shards);
         let mut counts = SourceCounts::new();
         let mut shards = Vec::new();
         let mut sides: BTreeMap<String, u64> = BTreeMap::new();
-        let (mut replies, mut failed_calls) = (BTreeMap::new(), BTreeMap::new());
+        let (mut replies, mut failed_calls) = (controls.replies, controls.failed_calls);
         for index in 0..n_shards {
             let folder = shard::shard_dir(self.build_dir, index);
             let (manifest, summary) =
@@ -54,6 +61,7 @@ impl NodeWork<'_> {
             sides,
             replies,
             failed_calls,
+            controls: controls.answers,
             shards,
         };
         ensure!(
@@ -62,6 +70,9 @@ impl NodeWork<'_> {
             node.name
         );
         fs::write_atomic(&self.build_dir.join("stage.json"), &to_json(&manifest)?)?;
+        for counts in verdicts(node, self.build_dir, n_shards)? {
+            events.take(&Event::Judgements(counts));
+        }
         events.take(&Event::NodeFinished {
             node: node.name.clone(),
             counts: manifest.counts.clone(),

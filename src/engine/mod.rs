@@ -1,10 +1,12 @@
 //! Planning and running: the only module that knows fingerprints, shards and the order of nodes.
 
 mod calls;
+pub mod controls;
 mod decide;
 pub mod events;
 pub mod explain;
 mod finish;
+pub mod judgements;
 pub mod overlap;
 pub mod plan;
 pub mod run;

@@ -8,7 +8,7 @@ use super::work::{NodeWork, Role};
 use crate::dag::Node;
 use crate::error::{Fault, usage};
 use crate::record::ledger::total_counts;
-use crate::stage::{AnyStage, Shape};
+use crate::stage::{AnyStage, CallCounts, Shape};
 use crate::store::manifest::{CurrentFile, StageManifest, to_json};
 use crate::store::{fs, read_json};
 use anyhow::Context;
@@ -167,18 +167,20 @@ impl Session {
         let node = self.node(index)?;
         events.take(&Event::NodeStarted { node: node.name.clone(), stage: node.stage.name, why: plan.why.clone() });
         self.forget_caches(index);
+        let counted_before = self.service_of(node).map(|service| service.counts()).unwrap_or_default();
         let work = NodeWork::prepare(self, index, plan, plans, Role::Coordinator, events)?;
         work.remove_outdated_shards()?;
+        let controls = work.ask_controls(events)?;
         let decided = if matches!(work.stage, AnyStage::Table(_)) {
-            self.run_shards(&work, options, events)?;
+            self.run_shards(&work, &counted_before, options, events)?;
             interrupted(options)?;
             events.take(&Event::NodePhase { node: node.name.clone(), phase: "deciding" });
             Some(work.decide()?)
         } else {
-            self.run_shards(&work, options, events)?;
+            self.run_shards(&work, &counted_before, options, events)?;
             None
         };
-        let manifest = work.finish(decided, events)?;
+        let manifest = work.finish(decided, controls, events)?;
         self.write_current(node, plan)?;
         Ok(manifest)
     }
@@ -187,6 +189,7 @@ impl Session {
     fn run_shards(
         &self,
         work: &NodeWork<'_>,
+        counted_before: &CallCounts,
         options: &BuildOptions,
         events: &mut dyn EventSink,
     ) -> anyhow::Result<()> {
@@ -223,7 +226,7 @@ impl Session {
                 let result = match receiver.recv_timeout(CALLS_SHOWN) {
                     Ok(result) => result,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.show_calls(work.node, false, events);
+                        self.show_calls(work.node, counted_before, false, events);
                         continue;
                     }
                     Err(mpsc::RecvTimeoutError::Disconnected) => break,
@@ -246,18 +249,20 @@ impl Session {
                 }
             }
         });
-        self.show_calls(work.node, true, events);
+        self.show_calls(work.node, counted_before, true, events);
         if let Some(error) = first_error {
             return Err(error);
         }
         interrupted(options)
     }
 
-    fn show_calls(&self, node: &Node, last: bool, events: &mut dyn EventSink) {
+    /// The calls of a node since it started, those of its control questions included.
+    fn show_calls(&self, node: &Node, before: &CallCounts, last: bool, events: &mut dyn EventSink) {
         if node.stage.shape == Shape::Model
             && let Some(service) = self.service_of(node)
         {
-            events.take(&Event::Calls { node: node.name.clone(), counts: service.counts(), last });
+            let counts = service.counts().since(before);
+            events.take(&Event::Calls { node: node.name.clone(), counts, last });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::events::Event;
 use super::stream::Caches;
+use crate::config::model::parse_models;
 use crate::config::source::{RIGHTS_FILE, parse_rights};
 use crate::config::{Located, Problem, Problems, Project, SourceConfig, suggestion};
 use crate::dag::{self, Graph, Node};
@@ -16,6 +17,7 @@ use crate::store::replies::ReplyStore;
 use crate::store::{Workspace, fs, raw};
 use anyhow::Context;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// Largest resource file.
@@ -27,6 +29,8 @@ pub struct SessionOptions {
     pub stages: &'static [StageDef],
     /// `node.key=value`
     pub set: Vec<String>,
+    /// A file of `[models.NAME]` tables that takes the place of the pipeline's.
+    pub models: Option<PathBuf>,
     pub limit: Option<u64>,
     pub llm: Llm,
 }
@@ -81,6 +85,10 @@ impl Session {
     pub fn open(pipeline: &str, options: SessionOptions) -> anyhow::Result<Self> {
         options.workspace.check_format()?;
         let mut config = options.project.pipeline(pipeline)?;
+        if let Some(path) = &options.models {
+            let text = fs::read_text(path).map_err(|error| usage(format!("--models: {error:#}")))?;
+            config.models = parse_models(&path.display().to_string(), &text)?;
+        }
         let mut of_models: BTreeMap<String, toml::Table> = BTreeMap::new();
         for text in &options.set {
             let (node, key, value) = parse_set(text)?;

@@ -1,6 +1,7 @@
 //! What reviewers decided about records; a resource of the pipeline.
 
 use super::{RecordId, Row};
+use crate::agreement::{Confusion, Weights};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +29,14 @@ impl Choice {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|choice| choice.as_str() == text.trim().to_lowercase())
     }
+}
+
+/// What a rule does with a record that people or models have not agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Keep,
+    Drop,
 }
 
 /// One line of a decisions file. Every imported decision is kept; a reviewer's later one counts.
@@ -91,21 +100,14 @@ pub fn agreement(choices: &Choices) -> Vec<Agreement> {
     pairs
 }
 
-/// Cohen 1960: kappa = (p_o − p_e) / (1 − p_e).
 fn pair_agreement(one: &str, other: &str, both: &[(Choice, Choice)]) -> Agreement {
-    let n = both.len() as f64;
-    let n_agree = both.iter().filter(|(first, second)| first == second).count() as u64;
-    let share = |count: usize| count as f64 / n;
-    let expected: f64 = Choice::ALL
-        .into_iter()
-        .map(|choice| {
-            let first = both.iter().filter(|(first, _)| *first == choice).count();
-            let second = both.iter().filter(|(_, second)| *second == choice).count();
-            share(first) * share(second)
-        })
-        .sum();
-    let kappa = (!both.is_empty() && expected < 1.0).then(|| (n_agree as f64 / n - expected) / (1.0 - expected));
-    Agreement { reviewers: (one.to_owned(), other.to_owned()), n_both: both.len() as u64, n_agree, kappa }
+    let table = Confusion::of(&Choice::ALL, both.iter().copied());
+    Agreement {
+        reviewers: (one.to_owned(), other.to_owned()),
+        n_both: table.n(),
+        n_agree: table.n_equal(),
+        kappa: table.kappa(Weights::None),
+    }
 }
 
 #[cfg(test)]

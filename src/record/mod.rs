@@ -1,9 +1,12 @@
 //! Typed records that cross stages. One struct per record type; the Arrow schema and the JSON
 //! Schema both come from the struct, never from data.
 
+pub mod correction;
 pub mod decision;
+pub mod difficulty;
 pub mod id;
 pub mod ledger;
+pub mod model;
 pub mod provenance;
 pub mod question;
 pub mod raw;
@@ -89,12 +92,19 @@ pub const ROW_TYPES: &[RowType] = &[
     RowType::of::<ledger::LedgerRow>(),
     RowType::of::<ledger::ReviewRow>(),
     RowType::of::<ledger::DuplicateRow>(),
+    RowType::of::<model::JudgementRow>(),
+    RowType::of::<difficulty::DifficultyRow>(),
+    RowType::of::<slots::GroundingRow>(),
     RowType::of::<decision::ReviewDecision>(),
+    RowType::of::<correction::CorrectedRecord>(),
     RowType::of::<release::SlotRow>(),
     RowType::of::<release::TextRow>(),
     RowType::of::<release::ProvenanceRow>(),
     RowType::of::<release::ReleaseLedgerRow>(),
     RowType::of::<release::ReleaseReviewRow>(),
+    RowType::of::<release::ReleaseJudgementRow>(),
+    RowType::of::<release::RunRow>(),
+    RowType::of::<release::CorrectionRow>(),
 ];
 
 /// The declared Arrow schema of a row type: plain UTF-8, list elements named `element`, unit enums

@@ -1,5 +1,6 @@
 //! Exam questions: as read, and with their canonical answer.
 
+use super::model::{MadeBy, ReplyTrace};
 use super::{Provenance, Record, RecordId, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,10 @@ pub struct AnsweredQuestion {
     /// Subject as the source names it.
     pub subject: Option<String>,
     pub flags: Vec<String>,
+    /// Who made which field.
+    pub made_by: Vec<MadeBy>,
+    /// The replies of models that went into the record.
+    pub replies: Vec<ReplyTrace>,
 }
 
 impl Row for AnsweredQuestion {

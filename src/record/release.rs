@@ -1,7 +1,7 @@
 //! Rows of the tables that every release has, whatever its pipeline.
 
 use super::ledger::Exit;
-use super::slots::{Conflict, Grounding, Slot};
+use super::slots::{Change, Conflict, Grounding, Slot};
 use super::{Access, Hash, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,4 +115,71 @@ pub struct ReleaseReviewRow {
 impl Row for ReleaseReviewRow {
     const NAME: &'static str = "release_review";
     const TITLE: &'static str = "Something about a case that waits for a person's decision.";
+}
+
+/// What one model said about one case when it was asked to judge. Key: `case_id`, `node`, `model`, `about`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseJudgementRow {
+    pub case_id: String,
+    pub node: String,
+    /// What was asked: `suitable`, `fidelity`, `specialty`, `disagreement`.
+    pub question: String,
+    /// `provider/model`
+    pub model: String,
+    /// The name of the model whose answers are judged; null where the case is.
+    pub about: Option<String>,
+    /// Whether there is an answer that could be read.
+    pub answered: bool,
+    /// `YES`, `NO`, a number, a specialty; without an answer the reason why there is none.
+    pub verdict: String,
+    /// In the model's words; null for sources that may not be quoted.
+    pub reason: Option<String>,
+    pub call: Hash,
+    /// SHA-256 of the reply's bytes; null without an answer.
+    pub sha256: Option<Hash>,
+}
+
+impl Row for ReleaseJudgementRow {
+    const NAME: &'static str = "release_judgement";
+    const TITLE: &'static str = "What one model said about one case when it was asked to judge.";
+}
+
+/// One answer of one model to the question of a case, by which its difficulty was estimated. Key: `case_id`, `model`,
+/// `sample`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunRow {
+    pub case_id: String,
+    /// Name under `[models]` of the pipeline.
+    pub model: String,
+    /// From 0.
+    pub sample: u32,
+    /// `complete`, or why there is no answer: `reply_refused`, `reply_truncated`, `copied_example`, …
+    pub state: String,
+    /// Steps of its reasoning; null without an answer.
+    pub n_steps: Option<u32>,
+    pub answer: Option<String>,
+    /// 0 to 1.
+    pub confidence: Option<f64>,
+    pub call: Hash,
+}
+
+impl Row for RunRow {
+    const NAME: &'static str = "run";
+    const TITLE: &'static str = "One answer of one model to the question of a case.";
+}
+
+/// What reviewers changed of the record of a case. Key: `case_id`, `slot`, `change`, `ordinal`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CorrectionRow {
+    pub case_id: String,
+    pub slot: Slot,
+    pub change: Change,
+    /// From 0, in the order of the record.
+    pub ordinal: u32,
+    pub value: String,
+}
+
+impl Row for CorrectionRow {
+    const NAME: &'static str = "correction";
+    const TITLE: &'static str = "What reviewers changed of the record of a case.";
 }

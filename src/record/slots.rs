@@ -1,7 +1,9 @@
 //! The 24-slot clinical record of MedRoundsQA (Tables 6 and 7) and the case it becomes in a release.
 
+use super::model::{MadeBy, ReplyTrace};
 use super::question::AnswerOption;
 use super::{Access, Hash, Provenance, Record, RecordId, Row};
+use crate::difficulty::{Band, Signals};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +143,48 @@ impl Slot {
             Self::AdditionalNotes => "additional_notes",
             Self::GroundTruthDiagnosis => "ground_truth_diagnosis",
         }
+    }
+
+    /// What belongs in the slot, for readers who do not know the table: its definitions in other words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::SymptomName => "what the patient complains of, or what a layperson would notice, in everyday words",
+            Self::SymptomTime => "when the symptoms began, how long they last, and their course",
+            Self::SymptomPosition => "where in or on the body the symptoms are",
+            Self::SymptomDegree => "how strong the symptoms are",
+            Self::SymptomColor => "the colour of what can be seen",
+            Self::SymptomShape => "the form of what can be seen",
+            Self::SymptomTexture => "how something feels to the touch, how thick or firm it is",
+            Self::SymptomSmell => "how something smells",
+            Self::PhysicalChange => "changes of weight, appetite, strength or sleep",
+            Self::MedicalExamination => {
+                "what examinations and tests found: vital signs, signs on the body, laboratory, images"
+            }
+            Self::PersonalAge => "how old the patient is",
+            Self::PersonalSex => "the sex or gender of the patient",
+            Self::PersonalWeight => "the weight of the patient, and the height where it is told",
+            Self::PastDiagnosis => "diseases that were diagnosed earlier",
+            Self::PastMedication => "drugs that are taken regularly, or were until recently",
+            Self::TraumaSurgery => "injuries and operations before",
+            Self::AllergicHistory => "what the patient is allergic to, and what happens then",
+            Self::Preventive => "vaccinations and other prevention, done or missed",
+            Self::FamilyHistory => "diseases of relatives",
+            Self::ContactHistory => "ill people, animals or risky places that the patient was near",
+            Self::HabitTobacco => "tobacco: in which form, how much, how long",
+            Self::HabitWine => "alcohol: how much and how often",
+            Self::HabitDrug => "use of illicit drugs, or of drugs that act on the mind and nobody prescribed",
+            Self::HabitLiving => "way of life: food, exercise, hygiene, work, hours of sleep",
+            Self::CoitusHistory => "sexual activity, with its risks",
+            Self::ReceivingTreatment => "whether the present illness is being treated, and how",
+            Self::Department => "the department or specialty where the patient is seen",
+            Self::AdditionalNotes => "whatever else is told of the patient and fits no other slot",
+            Self::GroundTruthDiagnosis => "the diagnosis that is right",
+        }
+    }
+
+    /// The slot of a name in Table 6, letter for letter.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|slot| slot.as_str() == name)
     }
 
     /// One of the 24 clinical slots (Table 7).
@@ -327,6 +371,18 @@ impl SlotValue {
     pub fn shown(&self) -> &str {
         self.normalised.as_deref().unwrap_or(&self.value)
     }
+
+    /// ``Symptom-Name `night sweats` not found`` for a value that its text does not support; `None` for another.
+    pub fn why_unsupported(&self) -> Option<String> {
+        let why = match (self.grounding, self.conflict) {
+            (Grounding::Exact | Grounding::Normalised | Grounding::Fuzzy, _) => return None,
+            (Grounding::Contradicted, Some(conflict)) => {
+                format!("contradicted in {}", format!("{conflict:?}").to_lowercase())
+            }
+            _ => "not found".to_owned(),
+        };
+        Some(format!("{} `{}` {why}", self.slot.as_str(), self.value))
+    }
 }
 
 /// How far a record is supported by its text, and its parts (SPEC section 8, the deterministic half). Shares are rounded to
@@ -353,6 +409,29 @@ pub struct Fidelity {
     pub n_covered: u32,
 }
 
+/// How the values of one slot of a record stand in its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GroundingRow {
+    pub record_id: RecordId,
+    pub slot: Slot,
+    pub n_exact: u32,
+    pub n_normalised: u32,
+    pub n_fuzzy: u32,
+    pub n_contradicted: u32,
+    pub n_not_found: u32,
+}
+
+impl GroundingRow {
+    pub fn empty(record_id: RecordId, slot: Slot) -> Self {
+        Self { record_id, slot, n_exact: 0, n_normalised: 0, n_fuzzy: 0, n_contradicted: 0, n_not_found: 0 }
+    }
+}
+
+impl Row for GroundingRow {
+    const NAME: &'static str = "grounding";
+    const TITLE: &'static str = "How the values of one slot of a record stand in its text.";
+}
+
 /// Which of the 17 specialties a case belongs to, and by what (MedRoundsQA, Figure 8).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpecialtyRow {
@@ -362,26 +441,89 @@ pub struct SpecialtyRow {
     pub score: i32,
     pub runner_up: Option<String>,
     pub runner_up_score: Option<i32>,
-    /// The margin over the runner-up is large enough.
+    /// The margin over the runner-up is large enough; where a model was asked, that it says the same.
     pub confident: bool,
+    /// What the rules say, where a model says another.
+    pub by_rules: Option<String>,
+    /// In the model's words; null where rules alone decided.
+    pub reason: Option<String>,
     /// `specialty: term (field, weight)`, the strongest first.
     pub evidence: Vec<String>,
 }
 
-/// A reply of a model that went into a record: its bytes are in the store of replies and in exported files.
+/// What a judge said of a record against its text (SPEC section 8, the part of a model).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ReplyTrace {
-    /// Stage that asked.
-    pub stage: String,
+pub struct Judgement {
+    /// 5: everything is there and right; 4: small differences; 3: some loss, the essentials are there; 2: much is lost or
+    /// wrong; 1: critical loss or errors (ClinMM-Bench, 4.1.5).
+    pub score: u32,
+    /// In the judge's words.
+    pub reason: String,
     /// `provider/model`
-    pub model: String,
-    /// Key of the call: SHA-256 of provider, model, parameters, messages, schema and sample number (SPEC section 7).
+    pub judge: String,
+}
+
+/// A value that reviewers changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Correction {
+    pub change: Change,
+    pub slot: Slot,
+    pub value: String,
+}
+
+/// What reviewers did to a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The extractor did not have it.
+    Added,
+    /// The extractor had it.
+    Removed,
+}
+
+impl Change {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// One answer of one model to one question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Sample number, from 0.
+    pub sample: u32,
+    /// Steps of its reasoning.
+    pub n_steps: u32,
+    /// Its final answer, as given.
+    pub answer: String,
+    /// Its own confidence, 0 to 1.
+    pub confidence: f64,
     pub call: Hash,
-    /// SHA-256 of the bytes that the server sent.
-    pub sha256: Hash,
-    /// What had to be set aside or mended to read it: `fence`, `reasoning_tags`, `prose`, `copies`, `trailing_comma`,
-    /// `raw_newline`, `raw_tab`.
-    pub repairs: Vec<String>,
+}
+
+/// A call for an answer that gave none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedRun {
+    pub sample: u32,
+    /// `reply_truncated`, `reply_refused`, `reply_empty`, `reply_invalid`, `no_reply`, `egress_refused`, `copied_example`.
+    pub reason: String,
+    pub detail: String,
+    pub call: Hash,
+}
+
+/// The answers of one model to one question (MedRoundsQA, appendix F).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelRuns {
+    /// Name under `[models]` of the pipeline.
+    pub model: String,
+    /// By sample number.
+    pub runs: Vec<Run>,
+    pub failed: Vec<FailedRun>,
+    /// 0 to 1: how far its final answers differ in meaning, by a judge; null as long as none has said so.
+    pub disagreement: Option<f64>,
 }
 
 /// A question with its slots.
@@ -407,8 +549,16 @@ pub struct SlotRecord {
     pub fidelity: Option<Fidelity>,
     /// Null as long as no stage has assigned one.
     pub specialty: Option<SpecialtyRow>,
-    /// What made the slots: `rules`, or a model as `provider/model`.
-    pub extractor: String,
+    /// The values of the extractor, where reviewers corrected the record; empty elsewhere.
+    pub extracted: Vec<SlotValue>,
+    /// What reviewers changed of them.
+    pub corrections: Vec<Correction>,
+    /// What a judge said of the record; null as long as none was asked.
+    pub judgement: Option<Judgement>,
+    /// Answers of models to the question, by which its difficulty is estimated; empty as long as none was asked.
+    pub runs: Vec<ModelRuns>,
+    /// Who made which field.
+    pub made_by: Vec<MadeBy>,
     /// The replies of models that went into the record.
     pub replies: Vec<ReplyTrace>,
 }
@@ -453,18 +603,33 @@ pub struct MedroundsCase {
     pub ground_truth_diagnosis: String,
     pub exam: Option<String>,
     pub subject: Option<String>,
-    /// What made the slots: `rules`, or a model as `provider/model`.
-    pub extractor: String,
-    /// The replies of models that the record was made from; none where rules made it.
+    /// Who made which field: rules, reviewers, a model, or nobody in a build without models.
+    pub made_by: Vec<MadeBy>,
+    /// The replies of models that the case was made from; none where rules made it.
     pub replies: Vec<ReplyTrace>,
     /// One of the paper's 17; null if no stage has assigned one.
     pub specialty: Option<String>,
-    /// Whether the rules were far enough from another specialty.
+    /// Whether the rules were far enough from another specialty; where a model was asked, whether it says the same.
     pub specialty_confident: Option<bool>,
+    /// What the rules say, where a model says another.
+    pub specialty_by_rules: Option<String>,
     /// What decided: `specialty: term (field, weight)`.
     pub specialty_evidence: Vec<String>,
     /// Null if no stage has scored the record.
     pub fidelity: Option<Fidelity>,
+    /// What a judge said of the record; null if none was asked.
+    pub judgement: Option<Judgement>,
+    /// Difficulty band among the cases of the build: easy, medium or hard (MedRoundsQA, 3.2); null if it was not estimated, or
+    /// there are fewer than three different scores.
+    pub difficulty: Option<Band>,
+    /// 0 to 1: `(L + H + 1 − C) / 3` of the scaled signals; null if it was not estimated.
+    pub difficulty_score: Option<f64>,
+    /// Averages over the models that answered; null if there are too few answers.
+    pub difficulty_signals: Option<Signals>,
+    /// The same, scaled to 0 to 1 among the cases of the build; null like the score.
+    pub difficulty_scaled: Option<Signals>,
+    /// Models whose answers are too few to count, as `model: reason n`.
+    pub difficulty_missing: Vec<String>,
     /// Values that the extractor gave and the text does not support; they are not in `slots.parquet`.
     pub n_rejected_values: u32,
     /// Named subsets that the case is in, `name` or `name/part`: see the pipeline's `[subsets]`.

@@ -1,7 +1,8 @@
 //! From the last record of a pipeline to the rows of its case.
 
-use crate::record::release::{SlotRow, TextRow};
-use crate::record::slots::{MedroundsCase, SlotRecord};
+use crate::record::difficulty::DifficultyRow;
+use crate::record::release::{CorrectionRow, RunRow, SlotRow, TextRow};
+use crate::record::slots::{Change, Correction, MedroundsCase, ModelRuns, Slot, SlotRecord};
 use crate::record::{Hash, Provenance, Record, RecordId, RowType, from_batch};
 use anyhow::Context;
 use arrow::array::RecordBatch;
@@ -15,6 +16,8 @@ pub struct CaseRows {
     pub case: Value,
     pub slots: Vec<SlotRow>,
     pub texts: Vec<TextRow>,
+    pub runs: Vec<RunRow>,
+    pub corrections: Vec<CorrectionRow>,
 }
 
 /// A record type that can become a case.
@@ -37,6 +40,8 @@ pub struct CaseContext<'a> {
     pub pipeline: &'a str,
     /// Reasons for which records wait for a person.
     pub review: &'a BTreeMap<RecordId, Vec<String>>,
+    /// How difficult the records of the build are, as far as it was estimated.
+    pub difficulty: &'a BTreeMap<RecordId, DifficultyRow>,
 }
 
 /// Every record type that can become a case.
@@ -77,6 +82,9 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
     flags.extend_from_slice(review);
     flags.sort_unstable();
     flags.dedup();
+    let difficulty = context.difficulty.get(record.record_id());
+    let runs = run_rows(&case_id, &record.runs);
+    let corrections = correction_rows(&case_id, &record.corrections);
     let case = MedroundsCase {
         case_id: case_id.clone(),
         parent_id: None,
@@ -90,12 +98,19 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
         ground_truth_diagnosis: record.ground_truth_diagnosis,
         exam: record.exam,
         subject: record.subject,
-        extractor: record.extractor,
+        made_by: record.made_by,
         replies: record.replies,
         specialty: record.specialty.as_ref().map(|specialty| specialty.name.clone()),
         specialty_confident: record.specialty.as_ref().map(|specialty| specialty.confident),
+        specialty_by_rules: record.specialty.as_ref().and_then(|specialty| specialty.by_rules.clone()),
         specialty_evidence: record.specialty.map(|specialty| specialty.evidence).unwrap_or_default(),
         fidelity: record.fidelity,
+        judgement: record.judgement,
+        difficulty: difficulty.and_then(|row| row.band),
+        difficulty_score: difficulty.and_then(|row| row.score),
+        difficulty_signals: difficulty.and_then(|row| row.signals),
+        difficulty_scaled: difficulty.and_then(|row| row.scaled),
+        difficulty_missing: difficulty.map(|row| row.missing.clone()).unwrap_or_default(),
         n_rejected_values: u32::try_from(record.rejected.len())?,
         subsets: Vec::new(),
         flags,
@@ -104,11 +119,12 @@ fn convert_slot_record(record: SlotRecord, context: &CaseContext<'_>) -> anyhow:
     };
     let texts = vec![TextRow { case_id, text_id: crate::stage::extract_slots::STEM.to_owned(), text: record.stem }];
     let mut case = serde_json::to_value(case)?;
-    let hash = case_hash(&case, &slots, &texts)?;
+    let mut rows = CaseRows { case: Value::Null, slots, texts, runs, corrections };
+    let hash = case_hash(&case, &rows)?;
     if let Some(field) = case.get_mut("case_hash") {
         *field = Value::String(hash.to_string());
     }
-    let rows = CaseRows { case, slots, texts };
+    rows.case = case;
     Ok(ConvertedCase { record_id: record.record_id, provenance: record.provenance, rows })
 }
 
@@ -118,14 +134,69 @@ struct CaseDocument<'a> {
     case: serde_json::Map<String, Value>,
     slots: &'a [SlotRow],
     texts: &'a [TextRow],
+    runs: &'a [RunRow],
+    corrections: &'a [CorrectionRow],
+}
+
+/// Every answer and every failed call of a record, by model, then by sample.
+fn run_rows(case_id: &str, of_models: &[ModelRuns]) -> Vec<RunRow> {
+    let mut rows = Vec::new();
+    for of_model in of_models {
+        let row = |sample: u32, state: &str, call: &Hash| RunRow {
+            case_id: case_id.to_owned(),
+            model: of_model.model.clone(),
+            sample,
+            state: state.to_owned(),
+            n_steps: None,
+            answer: None,
+            confidence: None,
+            call: call.clone(),
+        };
+        let complete = of_model.runs.iter().map(|run| RunRow {
+            n_steps: Some(run.n_steps),
+            answer: Some(run.answer.clone()),
+            confidence: Some(run.confidence),
+            ..row(run.sample, COMPLETE, &run.call)
+        });
+        rows.extend(complete);
+        rows.extend(of_model.failed.iter().map(|failed| row(failed.sample, &failed.reason, &failed.call)));
+    }
+    rows.sort_by(|one, other| (&one.model, one.sample).cmp(&(&other.model, other.sample)));
+    rows
+}
+
+/// The state of a run with an answer.
+pub const COMPLETE: &str = "complete";
+
+/// What reviewers changed of a record, numbered in each slot.
+fn correction_rows(case_id: &str, corrections: &[Correction]) -> Vec<CorrectionRow> {
+    let mut rows: Vec<CorrectionRow> = corrections
+        .iter()
+        .map(|Correction { change, slot, value }| CorrectionRow {
+            case_id: case_id.to_owned(),
+            slot: *slot,
+            change: *change,
+            ordinal: 0,
+            value: value.clone(),
+        })
+        .collect();
+    rows.sort_by_key(|row| (row.slot, row.change));
+    let mut ordinals: BTreeMap<(Slot, Change), u32> = BTreeMap::new();
+    for row in &mut rows {
+        let next = ordinals.entry((row.slot, row.change)).or_default();
+        row.ordinal = *next;
+        *next += 1;
+    }
+    rows
 }
 
 /// SHA-256 of the canonical JSON of a case: its row without `case_hash`, `review_state` and `subsets` (which cases are drawn
-/// depends on the other cases), its slots and its texts. File, line, raw hash and snapshot stand in `provenance.parquet` and are not in it.
-pub fn case_hash(case: &Value, slots: &[SlotRow], texts: &[TextRow]) -> anyhow::Result<Hash> {
+/// depends on the other cases), its slots, texts, runs and corrections. File, line, raw hash and snapshot stand in `provenance.parquet` and are not in it.
+pub fn case_hash(case: &Value, rows: &CaseRows) -> anyhow::Result<Hash> {
     let mut case = case.as_object().context("a case is an object")?.clone();
     case.remove("case_hash");
     case.remove("review_state");
     case.remove("subsets");
-    Hash::of_json(&CaseDocument { case, slots, texts })
+    let CaseRows { slots, texts, runs, corrections, .. } = rows;
+    Hash::of_json(&CaseDocument { case, slots, texts, runs, corrections })
 }

@@ -3,20 +3,28 @@
 use super::case::{CASE_TYPES, CaseContext, CaseRows, CaseType};
 use super::licence::{Profile, not_redistributable};
 use super::manifest::{
-    MANIFEST, Manifest, ManifestCounts, ManifestFile, ManifestModel, ManifestNode, ManifestPrompt, ManifestSource,
-    RELEASE_FORMAT, RawManifestFile, SUMS, sums,
+    MANIFEST, Manifest, ManifestCounts, ManifestDifficulty, ManifestFile, ManifestMaker, ManifestModel, ManifestNode,
+    ManifestPrompt, ManifestSource, RELEASE_FORMAT, RawManifestFile, SUMS, sums,
 };
 use super::merkle;
 use super::spill::Spill;
 use super::subsets::{self, Candidate, SubsetSize};
 use super::views;
+use crate::difficulty;
+use crate::engine::controls::tally;
 use crate::engine::stream::Upstream;
 use crate::engine::{NodePlan, Session, State};
 use crate::error::{input, usage, verification};
+use crate::record::difficulty::DifficultyRow;
 use crate::record::ledger::{Counts, DuplicateRow, LedgerRow, ReviewRow, SourceCounts, total_counts};
-use crate::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
+use crate::record::model::{JudgementRow, MadeBy};
+use crate::record::release::{
+    CorrectionRow, ProvenanceRow, ReleaseJudgementRow, ReleaseLedgerRow, ReleaseReviewRow, RunRow, SlotRow, TextRow,
+};
 use crate::record::{Access, Hash, RecordId, Row, RowType, arrow_schema, from_batch, to_batch, to_batch_as};
 use crate::stage::PortKind;
+use crate::stage::ask::JUDGEMENTS;
+use crate::stage::estimate_difficulty;
 use crate::stage::prompt::{PROMPT, Prompt};
 use crate::store::manifest::to_json;
 use crate::store::parquet::TableWriter;
@@ -57,6 +65,9 @@ pub const TABLES: &[(&str, RowType)] = &[
     ("ledger.parquet", RowType::of::<ReleaseLedgerRow>()),
     ("review.parquet", RowType::of::<ReleaseReviewRow>()),
     ("provenance.parquet", RowType::of::<ProvenanceRow>()),
+    ("judgements.parquet", RowType::of::<ReleaseJudgementRow>()),
+    ("runs.parquet", RowType::of::<RunRow>()),
+    ("corrections.parquet", RowType::of::<CorrectionRow>()),
 ];
 
 /// Writes a release, or finds that it is there with the same bytes.
@@ -254,6 +265,8 @@ struct WrittenCases {
     n_cases: u64,
     refused: SourceCounts,
     subsets: Vec<SubsetSize>,
+    made_by: Vec<ManifestMaker>,
+    difficulty: Option<ManifestDifficulty>,
 }
 
 struct ReleaseWriter<'a> {
@@ -283,6 +296,7 @@ impl ReleaseWriter<'_> {
         }
         rows.insert("ledger.parquet".to_owned(), self.write_ledger()?);
         rows.insert("review.parquet".to_owned(), self.write_review()?);
+        rows.insert("judgements.parquet".to_owned(), self.write_judgements()?);
         fs::create_dir(&self.folder.join("schemas"))?;
         for row_type in TABLES.iter().map(|(_, row_type)| row_type).chain([&case_type.case]) {
             fs::write_new(
@@ -325,7 +339,9 @@ impl ReleaseWriter<'_> {
         let n_records = total_counts(&manifest.counts).kept;
         let review = self.review_reasons()?;
         let also_from = self.duplicates()?;
-        let context = CaseContext { pipeline: &graph.pipeline, review: &review };
+        let difficulty = self.difficulty()?;
+        let context = CaseContext { pipeline: &graph.pipeline, review: &review, difficulty: &difficulty };
+        let mut makers: BTreeMap<MadeBy, u64> = BTreeMap::new();
         let mut candidates = Vec::new();
         let mut spill = Spill::<SpilledCase>::create(&self.folder.join("tmp-cases"), n_records)?;
         let mut refused = SourceCounts::new();
@@ -374,6 +390,11 @@ impl ReleaseWriter<'_> {
                 let id = &case.provenance.case_id;
                 ensure!(*id != last, "two records have the case id {id}");
                 last.clone_from(id);
+                let made_by: Vec<MadeBy> =
+                    serde_json::from_value(case.rows.case.get("made_by").cloned().unwrap_or_default())?;
+                for entry in made_by {
+                    *makers.entry(entry).or_default() += 1;
+                }
                 let hash: Hash = serde_json::from_value(case.rows.case.get("case_hash").cloned().unwrap_or_default())?;
                 leaves.push(hash.to_bytes().context("a case hash is 32 bytes")?);
                 if let (Some(drawn), Some(field)) = (members.get(id), case.rows.case.get_mut("subsets")) {
@@ -392,7 +413,10 @@ impl ReleaseWriter<'_> {
         rows.extend(tables.close()?);
         views.close()?;
         leaves.sort_unstable();
-        Ok(WrittenCases { content_hash: merkle::root(&leaves), n_cases, refused, subsets })
+        let made_by = makers.into_iter().map(|(MadeBy { field, by }, n_cases)| ManifestMaker { field, by, n_cases });
+        let difficulty = difficulty_summary(self.session, difficulty.values())?;
+        let content_hash = merkle::root(&leaves);
+        Ok(WrittenCases { content_hash, n_cases, refused, subsets, made_by: made_by.collect(), difficulty })
     }
 
     /// Rows of one side row type over all nodes that went into the cases, with their node.
@@ -420,6 +444,16 @@ impl ReleaseWriter<'_> {
             Ok(())
         })?;
         Ok(reasons)
+    }
+
+    /// What was estimated, of every record of the build.
+    fn difficulty(&self) -> anyhow::Result<BTreeMap<RecordId, DifficultyRow>> {
+        let mut rows = BTreeMap::new();
+        self.for_each_side::<DifficultyRow>(|_, row| {
+            rows.insert(row.record_id.clone(), row);
+            Ok(())
+        })?;
+        Ok(rows)
     }
 
     /// Survivor → places of the records it stands for, those of removed survivors included.
@@ -525,6 +559,35 @@ impl ReleaseWriter<'_> {
         self.write_table("review.parquet", spill)
     }
 
+    /// What every judge said, of records that left too.
+    fn write_judgements(&self) -> anyhow::Result<u64> {
+        let pipeline = &self.session.graph.pipeline;
+        let n_rows: u64 = self.manifests().map(|(_, manifest, _)| manifest.sides.get(JUDGEMENTS).unwrap_or(&0)).sum();
+        let mut spill = Spill::<ReleaseJudgementRow>::create(&self.folder.join("tmp-judgements"), n_rows)?;
+        self.for_each_side::<JudgementRow>(|node, row| {
+            let source = row.record_id.source();
+            if !self.is_listable(source) {
+                return Ok(());
+            }
+            let reason = self.is_quotable(source).then_some(row.reason);
+            let row = ReleaseJudgementRow {
+                case_id: row.record_id.case_id(pipeline),
+                node: node.to_owned(),
+                question: row.question,
+                model: row.model,
+                about: row.about,
+                answered: row.answered,
+                verdict: row.verdict,
+                reason,
+                call: row.call,
+                sha256: row.sha256,
+            };
+            let order = format!("{node} {} {}", row.model, row.about.as_deref().unwrap_or_default());
+            spill.push(&row.case_id.clone(), &order, &row)
+        })?;
+        self.write_table("judgements.parquet", spill)
+    }
+
     fn write_table<R: Row>(&self, name: &str, spill: Spill<R>) -> anyhow::Result<u64> {
         let mut writer = TableWriter::create(&self.folder.join(name), &arrow_schema::<R>()?)?;
         spill.drain(|rows| if rows.is_empty() { Ok(()) } else { writer.write(&to_batch(&rows)?) })?;
@@ -540,7 +603,7 @@ impl ReleaseWriter<'_> {
     }
 
     fn manifest(&self, written: WrittenCases, files: Vec<ManifestFile>) -> anyhow::Result<Manifest> {
-        let WrittenCases { content_hash, n_cases, refused, subsets } = written;
+        let WrittenCases { content_hash, n_cases, refused, subsets, made_by, difficulty } = written;
         let graph = &self.session.graph;
         let mut settings = Vec::new();
         let mut nodes = Vec::new();
@@ -620,6 +683,8 @@ impl ReleaseWriter<'_> {
             nodes,
             models,
             prompts,
+            made_by,
+            difficulty,
             n_cases,
             subsets,
             files,
@@ -636,6 +701,7 @@ impl ReleaseWriter<'_> {
         for index in session.asking_nodes() {
             let node = session.node(index)?;
             let manifest = self.plans.get(index).and_then(|plan| plan.manifest.as_ref());
+            let controls = manifest.map(|manifest| tally(&manifest.controls)).unwrap_or_default();
             for config in node.models(&session.graph.models).iter().filter_map(|name| session.graph.models.get(name)) {
                 models.push(ManifestModel {
                     node: node.name.clone(),
@@ -643,6 +709,8 @@ impl ReleaseWriter<'_> {
                     provider: config.provider.as_str().to_owned(),
                     model: config.model.clone(),
                     parameters: config.parameters(),
+                    n_controls: controls.get(&config.name).map_or(0, |(_, n)| *n),
+                    n_controls_right: controls.get(&config.name).map_or(0, |(n_right, _)| *n_right),
                     n_replies: manifest.map_or(0, |manifest| manifest.replies.len() as u64),
                 });
             }
@@ -686,11 +754,37 @@ impl ViewWriters {
     }
 }
 
+/// What the bands of a build were made of: its node of difficulty, and the extremes of what it found.
+fn difficulty_summary<'a>(
+    session: &Session,
+    rows: impl Iterator<Item = &'a DifficultyRow> + Clone,
+) -> anyhow::Result<Option<ManifestDifficulty>> {
+    let above = session.graph.ancestors(session.graph.cases);
+    let mut nodes = above.into_iter().filter_map(|index| session.graph.nodes.get(index));
+    let Some(node) = nodes.find(|node| node.stage.name == estimate_difficulty::STAGE.name) else { return Ok(None) };
+    let n_estimated = rows.clone().filter(|row| row.score.is_some()).count();
+    if rows.clone().next().is_none() {
+        return Ok(None);
+    }
+    let scores = difficulty::score(
+        &rows.clone().filter(|row| row.score.is_some()).filter_map(|row| row.signals).collect::<Vec<_>>(),
+    );
+    Ok(Some(ManifestDifficulty {
+        settings: serde_json::to_value(&node.settings)?,
+        n_scored: n_estimated as u64,
+        n_unscored: rows.filter(|row| row.score.is_none()).count() as u64,
+        bounds: scores.bounds,
+        clusters: scores.clusters,
+    }))
+}
+
 /// The tables that are written along with the cases.
 struct CaseTables {
     slots: TableWriter,
     texts: TableWriter,
     provenance: TableWriter,
+    runs: TableWriter,
+    corrections: TableWriter,
 }
 
 impl CaseTables {
@@ -699,12 +793,17 @@ impl CaseTables {
             slots: TableWriter::create(&folder.join("slots.parquet"), &arrow_schema::<SlotRow>()?)?,
             texts: TableWriter::create(&folder.join("texts.parquet"), &arrow_schema::<TextRow>()?)?,
             provenance: TableWriter::create(&folder.join("provenance.parquet"), &arrow_schema::<ProvenanceRow>()?)?,
+            runs: TableWriter::create(&folder.join("runs.parquet"), &arrow_schema::<RunRow>()?)?,
+            corrections: TableWriter::create(&folder.join("corrections.parquet"), &arrow_schema::<CorrectionRow>()?)?,
         })
     }
 
     fn write(&mut self, cases: Vec<SpilledCase>) -> anyhow::Result<()> {
         let (mut slots, mut texts, mut provenance) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut runs, mut corrections) = (Vec::new(), Vec::new());
         for case in cases {
+            runs.extend(case.rows.runs);
+            corrections.extend(case.rows.corrections);
             slots.extend(case.rows.slots);
             texts.extend(case.rows.texts);
             provenance.push(case.provenance);
@@ -713,6 +812,8 @@ impl CaseTables {
             (&mut self.slots, to_batch(&slots)?),
             (&mut self.texts, to_batch(&texts)?),
             (&mut self.provenance, to_batch(&provenance)?),
+            (&mut self.runs, to_batch(&runs)?),
+            (&mut self.corrections, to_batch(&corrections)?),
         ] {
             if batch.num_rows() > 0 {
                 writer.write(&batch)?;
@@ -721,11 +822,13 @@ impl CaseTables {
         Ok(())
     }
 
-    fn close(self) -> anyhow::Result<[(String, u64); 3]> {
+    fn close(self) -> anyhow::Result<[(String, u64); 5]> {
         Ok([
             ("slots.parquet".to_owned(), self.slots.close()?),
             ("texts.parquet".to_owned(), self.texts.close()?),
             ("provenance.parquet".to_owned(), self.provenance.close()?),
+            ("runs.parquet".to_owned(), self.runs.close()?),
+            ("corrections.parquet".to_owned(), self.corrections.close()?),
         ])
     }
 }

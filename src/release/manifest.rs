@@ -2,6 +2,7 @@
 
 use super::licence::Profile;
 use super::subsets::SubsetSize;
+use crate::difficulty::{Bounds, Cluster};
 use crate::record::ledger::Counts;
 use crate::record::{Access, Hash};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,10 @@ pub struct Manifest {
     pub models: Vec<ManifestModel>,
     /// Prompts of those nodes.
     pub prompts: Vec<ManifestPrompt>,
+    /// Who made which field, of how many cases.
+    pub made_by: Vec<ManifestMaker>,
+    /// What the difficulty bands were made of; null if difficulty was not estimated.
+    pub difficulty: Option<ManifestDifficulty>,
     pub n_cases: u64,
     /// Named subsets of the cases, with their sizes.
     pub subsets: Vec<SubsetSize>,
@@ -86,6 +91,31 @@ pub struct ManifestModel {
     pub parameters: serde_json::Value,
     /// Replies that the node's records were made from.
     pub n_replies: u64,
+    /// Questions with known answers that the model was asked.
+    pub n_controls: u64,
+    pub n_controls_right: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestMaker {
+    pub field: String,
+    /// `rules`, `reviewers`, `provider/model`, or `not_run`.
+    pub by: String,
+    pub n_cases: u64,
+}
+
+/// From the signals of a case to its band: scaled by `bounds`, combined, and put into the cluster that holds the score.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestDifficulty {
+    /// Of the node that estimates it.
+    pub settings: serde_json::Value,
+    /// Records of the build with a score, and without; a profile can leave some of them out of the release.
+    pub n_scored: u64,
+    pub n_unscored: u64,
+    pub bounds: Option<Bounds>,
+    pub clusters: Vec<Cluster>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

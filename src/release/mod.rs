@@ -1,6 +1,7 @@
 //! Releases: freezing a build into files that anyone can check, and checking them.
 
 pub mod case;
+mod difficulties;
 pub mod freeze;
 pub mod licence;
 pub mod manifest;

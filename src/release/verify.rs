@@ -1,15 +1,19 @@
 //! `casemill verify`: every hash, schema, count and cross reference of a release. It lists every fault
 //! it finds and never repairs one.
 
-use super::case::{CASE_TYPES, case_hash};
+use super::case::{CASE_TYPES, CaseRows, case_hash};
+use super::difficulties::Difficulties;
 use super::freeze::{TABLES, walk};
 use super::manifest::{MANIFEST, Manifest, RELEASE_FORMAT, SUMS, sums};
 use super::merkle;
 use super::views;
 use crate::error::usage;
 use crate::record::ledger::{Counts, SourceCounts};
-use crate::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
-use crate::record::slots::{Grounding, ReplyTrace};
+use crate::record::model::ReplyTrace;
+use crate::record::release::{
+    CorrectionRow, ProvenanceRow, ReleaseJudgementRow, ReleaseLedgerRow, ReleaseReviewRow, RunRow, SlotRow, TextRow,
+};
+use crate::record::slots::Grounding;
 use crate::record::{Hash, Row, RowType, from_batch};
 use crate::store::manifest::to_json;
 use crate::store::{fs, parquet, raw, replies};
@@ -105,7 +109,7 @@ pub fn verify_replies(folder: &Path, file: &Path) -> anyhow::Result<RepliesVerif
     Ok(result)
 }
 
-struct Checker<'a> {
+pub(super) struct Checker<'a> {
     folder: &'a Path,
     result: Verification,
     /// Of every file that is there.
@@ -113,16 +117,16 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn fault(&mut self, text: impl Into<String>) {
+    pub(super) fn fault(&mut self, text: impl Into<String>) {
         self.result.faults.push(text.into());
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// Runs one check; what it cannot read is a fault of that file.
-    fn attempt<T>(&mut self, name: &str, check: impl FnOnce(&mut Self) -> anyhow::Result<T>) -> Option<T> {
+    pub(super) fn attempt<T>(&mut self, name: &str, check: impl FnOnce(&mut Self) -> anyhow::Result<T>) -> Option<T> {
         match check(self) {
             Ok(value) => Some(value),
             Err(error) => {
@@ -323,11 +327,14 @@ impl Checker<'_> {
 
     /// Case hashes, content hash, order, and what the side tables say about each case.
     fn check_cases(&mut self, manifest: &Manifest) {
-        let (mut slots, mut texts, mut provenance) = (
+        let (mut slots, mut texts, mut provenance, mut runs, mut corrections) = (
             SortedRows::<SlotRow>::new(self.path("slots.parquet")),
             SortedRows::<TextRow>::new(self.path("texts.parquet")),
             SortedRows::<ProvenanceRow>::new(self.path("provenance.parquet")),
+            SortedRows::<RunRow>::new(self.path("runs.parquet")),
+            SortedRows::<CorrectionRow>::new(self.path("corrections.parquet")),
         );
+        let mut difficulties = Difficulties::of(self, manifest);
         let mut views = ViewReaders::open(self);
         let mut subsets: BTreeMap<String, u64> = BTreeMap::new();
         let mut leaves = Vec::new();
@@ -349,9 +356,13 @@ impl Checker<'_> {
                 let texts = self.attempt("texts.parquet", |_| texts.take(&id)).flatten();
                 let provenance = self.attempt("provenance.parquet", |_| provenance.take(&id)).flatten();
                 ids.insert(id.clone());
-                if let (Some(slots), Some(texts)) = (slots, texts) {
-                    self.check_case(&name, &id, &case, &slots, &texts);
-                    views.check(self, &id, views::lines(&case, &slots, &texts));
+                let runs = self.attempt("runs.parquet", |_| runs.take(&id)).flatten();
+                let corrections = self.attempt("corrections.parquet", |_| corrections.take(&id)).flatten();
+                if let (Some(slots), Some(texts), Some(runs), Some(corrections)) = (slots, texts, runs, corrections) {
+                    let rows = CaseRows { case: Value::Null, slots, texts, runs, corrections };
+                    self.check_case(&name, &id, &case, &rows);
+                    difficulties.check(self, &id, &case, &rows.runs);
+                    views.check(self, &id, views::lines(&case, &rows.slots, &rows.texts));
                 } else {
                     // A table that cannot be read is a fault already; no view is accused of it.
                     views.0.iter_mut().for_each(|lines| *lines = None);
@@ -383,6 +394,8 @@ impl Checker<'_> {
             ("slots.parquet", slots.finish()),
             ("texts.parquet", texts.finish()),
             ("provenance.parquet", provenance.finish()),
+            ("runs.parquet", runs.finish()),
+            ("corrections.parquet", corrections.finish()),
         ] {
             if let Some(orphans) = self.attempt(name, |_| rest) {
                 for id in orphans {
@@ -391,6 +404,7 @@ impl Checker<'_> {
             }
         }
         views.finish(self);
+        difficulties.finish(self, manifest);
         for subset in &manifest.subsets {
             let n = subsets.remove(&subset.name).unwrap_or_default();
             if n != subset.n {
@@ -413,6 +427,7 @@ impl Checker<'_> {
             ));
         }
         self.result.content_hash = Some(content_hash);
+        self.check_judgements(&ids);
         self.attempt("review.parquet", |checker| {
             let mut keys = BTreeSet::new();
             for row in read_rows::<ReleaseReviewRow>(&checker.path("review.parquet"))? {
@@ -424,19 +439,44 @@ impl Checker<'_> {
         });
     }
 
-    fn check_case(&mut self, name: &str, id: &str, case: &Value, slots: &[SlotRow], texts: &[TextRow]) {
+    /// Sorted by a unique key, and about cases of this release or records in its ledger.
+    fn check_judgements(&mut self, cases: &BTreeSet<String>) {
+        const NAME: &str = "judgements.parquet";
+        self.attempt(NAME, |checker| {
+            let left = read_rows::<ReleaseLedgerRow>(&checker.path("ledger.parquet"))?;
+            let left: BTreeSet<String> = left.into_iter().map(|row| row.case_id).collect();
+            let mut last = None;
+            for row in read_rows::<ReleaseJudgementRow>(&checker.path(NAME))? {
+                if !cases.contains(&row.case_id) && !left.contains(&row.case_id) {
+                    checker.fault(format!("{NAME}: {} is neither a case nor in ledger.parquet", row.case_id));
+                }
+                let key = Some((row.case_id, row.node, row.model, row.about));
+                if key <= last {
+                    checker.fault(format!("{NAME}: {} is not sorted, or twice", show_key(&key)));
+                }
+                last = key;
+            }
+            Ok(())
+        });
+    }
+
+    fn check_case(&mut self, name: &str, id: &str, case: &Value, rows: &CaseRows) {
         let stored = case.get("case_hash").and_then(Value::as_str).unwrap_or_default();
-        match case_hash(case, slots, texts) {
+        match case_hash(case, rows) {
             Ok(hash) if hash.as_str() == stored => {}
             Ok(hash) => self.fault(format!("{name}: {id} has case_hash {stored}, its content gives {hash}")),
             Err(error) => self.fault(format!("{name}: {id}: {error:#}")),
         }
-        for slot in slots {
+        // Under the setting `unsupported = "flag"` nothing is taken out, and the case says that something should have been.
+        let flags = case.get("flags").and_then(Value::as_array);
+        let may_be_unsupported = flags.is_some_and(|flags| flags.contains(&"unsupported_values".into()))
+            && case.get("n_rejected_values").and_then(Value::as_u64) == Some(0);
+        for slot in rows.slots.iter().filter(|slot| slot.grounding.is_grounded() || !may_be_unsupported) {
             let (Some(text_id), Some(start), Some(end)) = (&slot.text_id, slot.start, slot.end) else {
                 self.fault(format!("slots.parquet: {id} {}: a value without a place in a text", slot.slot.as_str()));
                 continue;
             };
-            let Some(text) = texts.iter().find(|text| text.text_id == *text_id) else {
+            let Some(text) = rows.texts.iter().find(|text| text.text_id == *text_id) else {
                 self.fault(format!(
                     "slots.parquet: {id} {} points into text `{text_id}`, which is not in texts.parquet",
                     slot.slot.as_str()
@@ -513,6 +553,12 @@ impl Checker<'_> {
     }
 }
 
+type JudgementKey = (String, String, String, Option<String>);
+
+fn show_key(key: &Option<JudgementKey>) -> String {
+    key.as_ref().map(|(case_id, node, model, _)| format!("{case_id} of node {node}, by {model}")).unwrap_or_default()
+}
+
 /// `; only its line ends were changed`, when undoing that gives the expected hash.
 pub fn line_end_hint(bytes: &[u8], expected: &Hash) -> &'static str {
     let mut unix = Vec::with_capacity(bytes.len());
@@ -555,7 +601,7 @@ fn show_field(field: &arrow::datatypes::Field) -> String {
     format!("{}{}", field.data_type(), if field.is_nullable() { " or null" } else { "" })
 }
 
-fn read_rows<T: Row>(path: &Path) -> anyhow::Result<Vec<T>> {
+pub(super) fn read_rows<T: Row>(path: &Path) -> anyhow::Result<Vec<T>> {
     let mut rows = Vec::new();
     parquet::for_each_batch(path, None, |batch| {
         rows.extend(from_batch::<T>(&batch)?);
@@ -572,7 +618,7 @@ trait OfCase: Row {
 macro_rules! of_case {
     ($($row:ty),*) => { $(impl OfCase for $row { fn case_id(&self) -> &str { &self.case_id } })* };
 }
-of_case!(SlotRow, TextRow, ProvenanceRow);
+of_case!(SlotRow, TextRow, ProvenanceRow, RunRow, CorrectionRow);
 
 struct SortedRows<T> {
     path: PathBuf,

@@ -12,6 +12,7 @@
 //! diagnosis.
 
 use crate::record::Hash;
+use crate::record::model::field::SLOTS;
 use crate::record::release::{SlotRow, TextRow};
 use crate::record::slots::Slot;
 use anyhow::Context;
@@ -60,11 +61,15 @@ pub fn lines(case: &Value, slots: &[SlotRow], texts: &[TextRow]) -> anyhow::Resu
         line(json!({ "chart_blurb": chart_blurb(slots), "patient_report": report }), &diagnosis)?,
         line(json!({ "vignette": vignette, "question": question, "options": field("options") }), &key)?,
         line(json!({ "vignette": vignette, "question": question }), &diagnosis)?,
-        line(
-            json!({ "extractor": field("extractor"), "specialty": field("specialty"), "record": record }),
-            &diagnosis,
-        )?,
+        line(json!({ "extractor": extractor(case), "specialty": field("specialty"), "record": record }), &diagnosis)?,
     ])
+}
+
+/// Who made the record: the last in the list, since reviewers come after an extractor.
+fn extractor(case: &Value) -> Value {
+    let entries = case.get("made_by").and_then(Value::as_array).into_iter().flatten();
+    let mut of_slots = entries.filter(|entry| entry.get("field").and_then(Value::as_str) == Some(SLOTS));
+    of_slots.next_back().and_then(|entry| entry.get("by")).cloned().unwrap_or_default()
 }
 
 /// The stem without the question it ends in.

@@ -1,11 +1,14 @@
 //! Consumers of events: bars on a terminal, plain lines elsewhere, and the run log.
 
+pub mod figures;
 pub mod plain;
 pub mod run_log;
 pub mod terminal;
 
+use crate::engine::judgements::VerdictCounts;
 use crate::engine::{Event, EventSink};
 use crate::stage::CallCounts;
+use std::collections::BTreeMap;
 
 /// Several sinks as one.
 pub struct Sinks(pub Vec<Box<dyn EventSink>>);
@@ -38,6 +41,10 @@ pub fn line(event: &Event) -> Option<String> {
             format!("{node}: shard {index} of {n_shards}, {rows} rows")
         }
         Event::Calls { node, counts, .. } => format!("{node}: {}", calls(counts)),
+        Event::Controls { node, model, n_right, n } => {
+            format!("{node}: model {model} answered {n_right} of {n} control questions right")
+        }
+        Event::Judgements(counts) => format!("{}: {}", counts.node, verdicts(counts)),
         Event::NodeFinished { node, counts, n_shards, bytes } => {
             let total = total_counts(counts);
             let mut text = format!("{node}: {} in, {} kept", grouped(total.n_in), grouped(total.kept));
@@ -94,6 +101,23 @@ pub fn calls(counts: &CallCounts) -> String {
         );
     }
     text
+}
+
+/// `suitable, by openai/judge: NO 12, YES 40; no answer: reply_refused 1`
+pub fn verdicts(counts: &VerdictCounts) -> String {
+    let list = |counts: &BTreeMap<String, u64>| {
+        let shown: Vec<String> = counts.iter().map(|(verdict, n)| format!("{verdict} {}", grouped(*n))).collect();
+        shown.join(", ")
+    };
+    let about = counts.about.as_ref().map(|about| format!(" of {about}")).unwrap_or_default();
+    let mut parts = Vec::new();
+    if !counts.said.is_empty() {
+        parts.push(list(&counts.said));
+    }
+    if !counts.unanswered.is_empty() {
+        parts.push(format!("no answer: {}", list(&counts.unanswered)));
+    }
+    format!("{}{about}, by {}: {}", counts.question, counts.model, parts.join("; "))
 }
 
 /// `1 234 567`

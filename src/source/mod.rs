@@ -2,6 +2,7 @@
 //! they know nothing of stages.
 
 pub mod csv;
+pub mod edited;
 pub mod lines;
 pub mod medmcqa;
 pub mod medqa;

@@ -2,7 +2,7 @@
 //! (MedRoundsQA, 3.1).
 
 use super::*;
-use crate::record::decision::{Choice, Choices, effective, parse_decisions};
+use crate::record::decision::{Action, Choice, Choices, effective, parse_decisions};
 use crate::record::question::AnsweredQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,14 +22,6 @@ pub const STAGE: StageDef = StageDef {
     settings: SettingsType::of::<DecisionSettings>(),
     build,
 };
-
-/// What happens to a record.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Action {
-    Keep,
-    Drop,
-}
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -4,8 +4,8 @@
 //! settings, its declared resources and its context; never paths, arguments, environment or terminal.
 
 use crate::record::ledger::Exit;
+use crate::record::model::ReplyTrace;
 pub use crate::record::raw::{Cut, Piece, RawFile, RawSource, ShardLimits, Slice};
-use crate::record::slots::ReplyTrace;
 use crate::record::{Hash, Record, RecordId, Row, RowType, to_batch};
 use crate::text::excerpt;
 use arrow::array::RecordBatch;
@@ -338,17 +338,102 @@ impl Reply {
     }
 }
 
-/// Two pure halves; the engine sends the calls in between. A record one of whose calls has no accepted reply is
-/// quarantined with one of [`MODEL_REASONS`].
+/// A call without an accepted reply.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub key: Hash,
+    /// `provider/model`
+    pub model: String,
+    /// One of [`MODEL_REASONS`].
+    pub reason: &'static str,
+    pub detail: String,
+}
+
+/// What came of a call.
+pub type CallResult = Result<Reply, Failure>;
+
+/// Two pure halves; the engine sends the calls in between.
 pub trait ModelStage: Send + Sync + 'static {
     type In: Record;
     type Out: Record;
+    /// None for a record that is decided without a model.
     fn calls(&self, record: &Self::In, context: &StageContext<'_>) -> anyhow::Result<Vec<Call>>;
-    /// `replies` are in the order of the calls.
-    fn read(&self, record: Self::In, replies: &[Reply], out: &mut Emitter<'_, Self::Out>) -> anyhow::Result<Verdict>;
+    /// What becomes of a record when its calls have ended, well or not: `results` are in the order of the calls, and as many.
+    /// A stage that cannot do with less than all of its replies begins with [`complete`].
+    fn read(
+        &self,
+        record: Self::In,
+        results: Vec<CallResult>,
+        out: &mut Emitter<'_, Self::Out>,
+    ) -> anyhow::Result<Verdict>;
+    /// Questions whose answers are known: before anything else every model of the node is asked them, and a node is not
+    /// committed when one of them gets too many wrong (`min_controls` of the node).
+    fn controls(&self) -> anyhow::Result<Vec<Control>> {
+        Ok(Vec::new())
+    }
     /// What becomes of a record when no model may be asked: what rules make of it, or the record with its model fields
     /// null and the flag `not_run`.
     fn without_model(&self, record: Self::In, out: &mut Emitter<'_, Self::Out>) -> anyhow::Result<Verdict>;
+}
+
+/// All replies, or the first failure, which puts the record in quarantine.
+pub fn complete(results: Vec<CallResult>) -> Result<Vec<Reply>, Failure> {
+    results.into_iter().collect()
+}
+
+impl Failure {
+    /// A reply that fits and counts for nothing all the same; the reason is one that its stage declares.
+    pub fn of(reply: &Reply, reason: &'static str) -> Self {
+        let (key, model) = (reply.key.clone(), reply.model.clone());
+        Self { key, detail: format!("by {model}"), model, reason }
+    }
+
+    pub fn quarantine(self) -> Verdict {
+        Verdict::Quarantine(Cause::new(self.reason, self.detail))
+    }
+}
+
+/// A question with a known answer, for one model.
+pub struct Control {
+    pub name: String,
+    pub call: Call,
+    /// The field of the reply that holds the answer.
+    pub field: &'static str,
+    pub expect: Expect,
+}
+
+/// Right answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expect {
+    /// The answer as text is one of these.
+    OneOf(Vec<String>),
+    /// The answer is a number of this range, both ends included.
+    Between(f64, f64),
+}
+
+impl Expect {
+    pub fn is_met(&self, answer: &serde_json::Value) -> bool {
+        match self {
+            Self::OneOf(known) => known.contains(&plain_text(answer)),
+            Self::Between(least, greatest) => {
+                answer.as_f64().is_some_and(|number| (*least..=*greatest).contains(&number))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Expect {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::OneOf(known) => formatter.write_str(&known.join(" or ")),
+            Self::Between(least, greatest) => write!(formatter, "{least} to {greatest}"),
+        }
+    }
+}
+
+/// A JSON value as people write it: text without its quotes.
+pub fn plain_text(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Why a record has no reply: the state of the last answer, no answer at all, or an endpoint that may not see it.
@@ -505,6 +590,16 @@ pub struct SettingsType {
     pub complete: fn(toml::Table) -> Result<toml::Table, String>,
     /// The models that complete settings name.
     pub models: fn(&toml::Table) -> Vec<String>,
+    pub demands: ModelDemands,
+}
+
+/// What must hold between the models of a node, and between them and those of other nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelDemands {
+    /// No two of them are the same model.
+    pub distinct: bool,
+    /// None of them is a model that a node of one of these stages asks, above this one: nobody judges their own work.
+    pub unlike: &'static [&'static str],
 }
 
 /// A stage's settings.
@@ -518,6 +613,8 @@ pub trait Settings: Serialize + serde::de::DeserializeOwned + Default + schemars
     fn models(&self) -> Vec<String> {
         Vec::new()
     }
+
+    const DEMANDS: ModelDemands = ModelDemands { distinct: false, unlike: &[] };
 }
 
 /// No settings.
@@ -529,7 +626,12 @@ impl Settings for NoSettings {}
 
 impl SettingsType {
     pub const fn of<T: Settings>() -> Self {
-        Self { json_schema: settings_schema::<T>, complete: complete_settings::<T>, models: models_of::<T> }
+        Self {
+            json_schema: settings_schema::<T>,
+            complete: complete_settings::<T>,
+            models: models_of::<T>,
+            demands: T::DEMANDS,
+        }
     }
 
     /// Names of the settings, sorted.

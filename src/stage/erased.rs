@@ -347,20 +347,6 @@ pub struct Origin {
     pub record_id: RecordId,
 }
 
-/// What came of a call.
-pub enum Answer {
-    Accepted(Reply),
-    Failed(Failure),
-}
-
-/// A call without an accepted reply.
-pub struct Failure {
-    pub key: Hash,
-    /// One of [`MODEL_REASONS`].
-    pub reason: &'static str,
-    pub detail: String,
-}
-
 /// Calls since the service was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct CallCounts {
@@ -378,6 +364,21 @@ pub struct CallCounts {
     pub spent: f64,
 }
 
+impl CallCounts {
+    /// What was counted since an earlier time.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            replayed: self.replayed - before.replayed,
+            answered: self.answered - before.answered,
+            failed: self.failed - before.failed,
+            requests: self.requests - before.requests,
+            input_tokens: self.input_tokens - before.input_tokens,
+            output_tokens: self.output_tokens - before.output_tokens,
+            spent: self.spent - before.spent,
+        }
+    }
+}
+
 /// Gets replies for calls; the engine's only way to a model.
 pub trait ModelService: Send + Sync {
     /// Answers calls in their order. It asks for the next ones while earlier ones are on their way, and fails on what
@@ -385,7 +386,7 @@ pub trait ModelService: Send + Sync {
     fn ask(
         &self,
         asks: &mut dyn Iterator<Item = anyhow::Result<Ask>>,
-        take: &mut dyn FnMut(Answer) -> anyhow::Result<()>,
+        take: &mut dyn FnMut(CallResult) -> anyhow::Result<()>,
     ) -> anyhow::Result<()>;
     /// The hash of the accepted reply that the store holds now.
     fn stored(&self, key: &Hash) -> anyhow::Result<Option<Hash>>;
@@ -405,6 +406,8 @@ pub trait ErasedModelStage: Send + Sync {
         context: &StageContext<'_>,
     ) -> anyhow::Result<ShardOutput>;
 
+    fn controls(&self) -> anyhow::Result<Vec<Control>>;
+
     /// The calls that the records of a shard need.
     fn each_ask(
         &self,
@@ -418,9 +421,7 @@ pub trait ErasedModelStage: Send + Sync {
 struct Waiting<T> {
     record: T,
     n_calls: usize,
-    replies: Vec<Reply>,
-    failure: Option<Failure>,
-    n_answers: usize,
+    results: Vec<CallResult>,
 }
 
 /// What a model stage makes of a shard while its answers come in.
@@ -447,33 +448,26 @@ impl<'a, S: ModelStage> Gathering<'a, S> {
         }
     }
 
-    fn take(&mut self, answer: Answer) -> anyhow::Result<()> {
+    fn take(&mut self, result: CallResult) -> anyhow::Result<()> {
         self.settle_complete()?;
-        let waiting = self.waiting.front_mut().context("an answer that nobody asked for")?;
-        waiting.n_answers += 1;
-        match answer {
-            Answer::Accepted(reply) => {
-                self.replies.insert(reply.key.clone(), reply.sha256.clone());
-                waiting.replies.push(reply);
-            }
-            Answer::Failed(failure) => {
+        match &result {
+            Ok(reply) => drop(self.replies.insert(reply.key.clone(), reply.sha256.clone())),
+            Err(failure) => {
                 ensure!(MODEL_REASONS.contains(&failure.reason), "`{}` is no reason of a call", failure.reason);
                 if failure.reason != EGRESS_REFUSED {
                     self.failed_calls.insert(failure.key.clone(), failure.reason.to_owned());
                 }
-                waiting.failure.get_or_insert(failure);
             }
         }
+        self.waiting.front_mut().context("an answer that nobody asked for")?.results.push(result);
         self.settle_complete()
     }
 
-    /// Reads the replies of the first records that have all of theirs.
+    /// Reads the answers of the first records that have all of theirs.
     fn settle_complete(&mut self) -> anyhow::Result<()> {
-        while self.waiting.front().is_some_and(|waiting| waiting.n_answers == waiting.n_calls) {
+        while self.waiting.front().is_some_and(|waiting| waiting.results.len() == waiting.n_calls) {
             let Some(waiting) = self.waiting.pop_front() else { break };
-            let verdict =
-                waiting.failure.map(|failure| Verdict::Quarantine(Cause::new(failure.reason, failure.detail)));
-            self.settle(waiting.record, verdict, |stage, record, out| stage.read(record, &waiting.replies, out))?;
+            self.settle(waiting.record, |stage, record, out| stage.read(record, waiting.results, out))?;
         }
         Ok(())
     }
@@ -481,15 +475,11 @@ impl<'a, S: ModelStage> Gathering<'a, S> {
     fn settle(
         &mut self,
         record: S::In,
-        verdict: Option<Verdict>,
         read: impl FnOnce(&S, S::In, &mut Emitter<'_, S::Out>) -> anyhow::Result<Verdict>,
     ) -> anyhow::Result<()> {
         let (id, provenance) = (record.record_id().clone(), record.provenance().clone());
         let mut emitter = Emitter { records: Vec::new(), sides: &mut self.sides };
-        let verdict = match verdict {
-            Some(verdict) => verdict,
-            None => read(self.stage, record, &mut emitter).with_context(|| format!("record {id}"))?,
-        };
+        let verdict = read(self.stage, record, &mut emitter).with_context(|| format!("record {id}"))?;
         settle(&id, &provenance, emitter.records, verdict, &mut self.tally, &mut self.kept)
     }
 
@@ -514,7 +504,7 @@ impl<S: ModelStage> ErasedModelStage for S {
         let records = from_batch::<S::In>(batch)?;
         let Some(service) = service else {
             for record in records {
-                gathering.settle(record, None, |stage, record, out| stage.without_model(record, out))?;
+                gathering.settle(record, |stage, record, out| stage.without_model(record, out))?;
             }
             return gathering.finish();
         };
@@ -523,7 +513,7 @@ impl<S: ModelStage> ErasedModelStage for S {
         let gathering = RefCell::new(gathering);
         let wait_for = |record: S::In| -> anyhow::Result<Vec<Ask>> {
             let asks = asks_of(self, &record, context)?;
-            let waiting = Waiting { record, n_calls: asks.len(), replies: Vec::new(), failure: None, n_answers: 0 };
+            let waiting = Waiting { record, n_calls: asks.len(), results: Vec::new() };
             gathering.borrow_mut().waiting.push_back(waiting);
             Ok(asks)
         };
@@ -531,9 +521,13 @@ impl<S: ModelStage> ErasedModelStage for S {
             Ok(asks) => asks.into_iter().map(Ok).collect(),
             Err(error) => vec![Err(error)],
         });
-        service.ask(&mut asks, &mut |answer| gathering.borrow_mut().take(answer))?;
+        service.ask(&mut asks, &mut |result| gathering.borrow_mut().take(result))?;
         drop(asks);
         gathering.into_inner().finish()
+    }
+
+    fn controls(&self) -> anyhow::Result<Vec<Control>> {
+        ModelStage::controls(self)
     }
 
     fn each_ask(

@@ -3,13 +3,15 @@
 //! A model's phrase is looked for in the vignette here, so that every value has its place; whether the text supports it is
 //! decided by `score_fidelity`, for rules and models alike.
 
+use super::ask::Asking;
 use super::coerce::{self, CoercionCounts, FieldRule, MissingWords};
-use super::prompt::{PROMPT, Prompt, Variable};
+use super::prompt::{COPIED_EXAMPLE, PROMPT, Variable};
 use super::score_fidelity::subject;
 use super::*;
 use crate::dag::RULES;
+use crate::record::model::{add_maker, field};
 use crate::record::question::AnsweredQuestion;
-use crate::record::slots::{ReplyTrace, Slot, SlotRecord, SlotValue, Span};
+use crate::record::slots::{Slot, SlotRecord, SlotValue, Span};
 use crate::slots::extract::{Extractor, ExtractorError, ExtractorFiles};
 use crate::text::context::ContextRules;
 use crate::text::grounding::SourceText;
@@ -20,13 +22,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 pub const STAGE: StageDef = StageDef {
     name: "extract_slots",
     summary: "Copies phrases of the vignette into the slots of the clinical record: by rules, without a network, or by a model",
     shape: Shape::Model,
-    revision: 4,
+    revision: 5,
     inputs: &[Port::records::<AnsweredQuestion>("records")],
     outputs: &[Port::records::<SlotRecord>("records")],
     resources: &[
@@ -36,7 +37,7 @@ pub const STAGE: StageDef = StageDef {
         RESOURCES[3],
         ResourceDecl { name: PROMPT, summary: "what a model is asked, as Markdown with a `vignette`" },
     ],
-    reasons: &[],
+    reasons: &[COPIED_EXAMPLE],
     settings: SettingsType::of::<ExtractSettings>(),
     build,
 };
@@ -93,21 +94,14 @@ pub fn extractor(resources: &Resources) -> anyhow::Result<Extractor> {
 fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
     let settings: ExtractSettings = arguments.settings()?;
     let resources = arguments.resources;
-    let prompt =
-        Prompt::parse(resources.text(PROMPT)?, &["vignette"]).with_context(|| resources.file(PROMPT).to_owned())?;
-    Ok(AnyStage::model(ExtractSlots {
-        extractor: extractor(resources)?,
-        model: settings.model,
-        prompt,
-        format: ReplyFormat::new("slots", reply_schema())?,
-    }))
+    let asking = Asking::new(resources, &["vignette"], "slots", reply_schema())?;
+    Ok(AnyStage::model(ExtractSlots { extractor: extractor(resources)?, model: settings.model, asking }))
 }
 
 struct ExtractSlots {
     extractor: Extractor,
     model: String,
-    prompt: Prompt,
-    format: Arc<ReplyFormat>,
+    asking: Asking,
 }
 
 /// Every slot that a vignette can fill, each with a list of phrases. All are required, as servers that enforce a schema
@@ -126,24 +120,27 @@ impl ModelStage for ExtractSlots {
 
     fn calls(&self, record: &AnsweredQuestion, _: &StageContext<'_>) -> anyhow::Result<Vec<Call>> {
         let variables = BTreeMap::from([("vignette", Variable::Source(record.stem.clone()))]);
-        Ok(vec![Call {
-            model: self.model.clone(),
-            messages: self.prompt.render(&variables)?,
-            format: Some(self.format.clone()),
-            sample: 0,
-        }])
+        Ok(vec![self.asking.call(&self.model, &variables, 0)?])
     }
 
     fn read(
         &self,
-        record: AnsweredQuestion,
-        replies: &[Reply],
+        mut record: AnsweredQuestion,
+        results: Vec<CallResult>,
         out: &mut Emitter<'_, SlotRecord>,
     ) -> anyhow::Result<Verdict> {
-        let [reply] = replies else { anyhow::bail!("{} replies to one call", replies.len()) };
+        let replies = match complete(results) {
+            Ok(replies) => replies,
+            Err(failure) => return Ok(failure.quarantine()),
+        };
+        let [reply] = replies.as_slice() else { anyhow::bail!("{} replies to one call", replies.len()) };
+        if let Some(fault) = self.asking.fault(reply) {
+            return Ok(Verdict::Quarantine(Cause::new(fault, reply.model.clone())));
+        }
         let phrases = reply.value.as_object().context("a reply that is no object")?;
         let (slots, flags) = place_phrases(&record.stem, self.extractor.context(), phrases)?;
-        out.emit(slot_record(record, slots, flags, vec![reply.trace(STAGE.name)], reply.model.clone())?);
+        record.replies.push(reply.trace(STAGE.name));
+        out.emit(slot_record(record, slots, flags, &reply.model)?);
         Ok(Verdict::Keep)
     }
 
@@ -157,7 +154,7 @@ impl ModelStage for ExtractSlots {
             slots.push(SlotValue::copied(found.slot, value, Span { text_id: STEM.to_owned(), start, end }));
         }
         let flags = extraction.flags.into_iter().map(str::to_owned).collect();
-        out.emit(slot_record(record, slots, flags, Vec::new(), RULES.to_owned())?);
+        out.emit(slot_record(record, slots, flags, RULES)?);
         Ok(Verdict::Keep)
     }
 }
@@ -166,10 +163,11 @@ fn slot_record(
     record: AnsweredQuestion,
     slots: Vec<SlotValue>,
     more_flags: Vec<String>,
-    replies: Vec<ReplyTrace>,
-    extractor: String,
+    extractor: &str,
 ) -> anyhow::Result<SlotRecord> {
     let mut flags = record.flags;
+    let mut made_by = record.made_by;
+    add_maker(&mut made_by, field::SLOTS, extractor);
     flags.extend(more_flags);
     if !slots.iter().any(|value| value.slot == Slot::SymptomName) {
         flags.push("no_symptom_name".to_owned());
@@ -191,66 +189,99 @@ fn slot_record(
         rejected: Vec::new(),
         fidelity: None,
         specialty: None,
-        extractor,
-        replies,
+        extracted: Vec::new(),
+        corrections: Vec::new(),
+        judgement: None,
+        runs: Vec::new(),
+        made_by,
+        replies: record.replies,
     })
 }
 
-/// A model's phrases with their places, in the order of slots and of the reply. A phrase that a slot holds several times is
-/// given the places of the text in their order; one that comes more often than in the text is left out and counted.
+/// A model's phrases with their places, in the order of slots and of the reply, and flags that count what was left out.
 fn place_phrases(
     stem: &str,
     rules: &ContextRules,
     phrases: &Map<String, Value>,
 ) -> anyhow::Result<(Vec<SlotValue>, Vec<String>)> {
-    let text = SourceText::new(stem, rules);
     // A vignette can say "none", so that is looked for like any other phrase.
     let rule = FieldRule { missing: MissingWords::default().keeping("none"), ..FieldRule::default() };
-    let (mut coercions, mut n_repeated) = (CoercionCounts::new(), 0);
-    let mut values: Vec<SlotValue> = Vec::new();
+    let mut coercions = CoercionCounts::new();
+    let mut placing = Placing::new(stem, rules);
     for slot in Slot::ALL {
         let Some(list) = phrases.get(slot.as_str()) else { continue };
         let list = list.as_array().with_context(|| format!("{} is no list", slot.as_str()))?;
-        let first_of_slot = values.len();
         for phrase in list {
             let read = coerce::text(phrase, &rule, &mut coercions).with_context(|| format!("in {}", slot.as_str()))?;
-            let Some(phrase) = read else { continue };
-            let phrase = phrase.trim();
-            let earlier = values.get(first_of_slot..).unwrap_or_default();
-            let last = earlier.iter().rev().find(|value| value.value == phrase).map(|value| value.span.clone());
-            let hint = match last {
-                None => None,
-                // Where the earlier one is not in the text this one is not either.
-                Some(None) => {
-                    n_repeated += 1;
-                    continue;
-                }
-                Some(Some(before)) => match next_place(stem, &before)? {
-                    Some(next) => Some(next),
-                    None => {
-                        n_repeated += 1;
-                        continue;
-                    }
-                },
-            };
-            let verdict = text.ground(phrase, subject(slot), hint);
-            values.push(SlotValue {
-                slot,
-                value: phrase.to_owned(),
-                normalised: None,
-                span: verdict.range.map(|range| Span { text_id: STEM.to_owned(), start: range.start, end: range.end }),
-                grounding: verdict.grounding,
-                distance: verdict.distance,
-                conflict: verdict.conflict,
-                moved_from: None,
-                names_diagnosis: false,
-            });
+            if let Some(phrase) = read {
+                placing.add(slot, phrase.trim(), None)?;
+            }
         }
     }
+    let (values, n_repeated) = placing.finish();
     if n_repeated > 0 {
-        coercions.insert("repeated_value", n_repeated);
+        coercions.insert(REPEATED_VALUE, n_repeated);
     }
     Ok((values, coercions.into_iter().map(|(kind, n)| format!("{kind}:{n}")).collect()))
+}
+
+/// The flag, followed by their number, for values that come more often than the text has them.
+pub(super) const REPEATED_VALUE: &str = "repeated_value";
+
+/// Gives phrases their places in a vignette, one slot after the other. A phrase that a slot holds several times gets the places
+/// of the text in their order; one that comes more often than in the text is left out and counted.
+pub(crate) struct Placing<'a> {
+    stem: &'a str,
+    text: SourceText<'a>,
+    values: Vec<SlotValue>,
+    n_repeated: u64,
+}
+
+impl<'a> Placing<'a> {
+    pub(crate) fn new(stem: &'a str, rules: &'a ContextRules) -> Self {
+        Self { stem, text: SourceText::new(stem, rules), values: Vec::new(), n_repeated: 0 }
+    }
+
+    /// Adds a phrase of the slot of the phrase before it, or of a new one. `hint` is where it is known to stand, in Unicode
+    /// scalar values.
+    ///
+    /// # Errors
+    /// A place that is not within the vignette: the vignette's own places never are.
+    pub(crate) fn add(&mut self, slot: Slot, phrase: &str, hint: Option<Range<u32>>) -> anyhow::Result<()> {
+        let mut of_slot = self.values.iter().rev().take_while(|value| value.slot == slot);
+        let last = of_slot.find(|value| value.value == phrase).map(|value| &value.span);
+        let hint = match (hint, last) {
+            (Some(hint), _) => Some(hint),
+            (None, None) => None,
+            (None, Some(before)) => {
+                // Where the earlier one is not in the text this one is not either.
+                let next = before.as_ref().map(|before| next_place(self.stem, before)).transpose()?.flatten();
+                if next.is_none() {
+                    self.n_repeated += 1;
+                    return Ok(());
+                }
+                next
+            }
+        };
+        let verdict = self.text.ground(phrase, subject(slot), hint);
+        self.values.push(SlotValue {
+            slot,
+            value: phrase.to_owned(),
+            normalised: None,
+            span: verdict.range.map(|range| Span { text_id: STEM.to_owned(), start: range.start, end: range.end }),
+            grounding: verdict.grounding,
+            distance: verdict.distance,
+            conflict: verdict.conflict,
+            moved_from: None,
+            names_diagnosis: false,
+        });
+        Ok(())
+    }
+
+    /// The values in the order in which they were added, and how many were left out.
+    pub(crate) fn finish(self) -> (Vec<SlotValue>, u64) {
+        (self.values, self.n_repeated)
+    }
 }
 
 /// Where the characters at a span stand again, after it.

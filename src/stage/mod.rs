@@ -3,40 +3,53 @@
 pub mod contract;
 pub mod erased;
 
+pub mod apply_corrections;
 pub mod apply_decisions;
+pub mod ask;
 pub mod assign_specialty;
 pub mod check_leakage;
 pub mod coerce;
 pub mod dedup_exact;
 pub mod dedup_near;
+pub mod estimate_difficulty;
 pub mod extract_slots;
 pub mod filter_vignette;
 pub mod ingest_questions;
+pub mod judge_disagreement;
 pub mod normalize_answer;
 pub mod normalize_record;
 pub mod prompt;
+pub mod sample_answers;
 pub mod score_fidelity;
+pub mod suitability;
+
+pub mod validate_consensus;
 
 #[cfg(test)]
 pub mod testing;
 pub mod vignette_rules;
 
 pub use contract::*;
-pub use erased::{Answer, AnyStage, Ask, CallCounts, Extras, Failure, ModelService, Origin, ShardOutput, Stream};
+pub use erased::{AnyStage, Ask, CallCounts, Extras, ModelService, Origin, ShardOutput, Stream};
 
 /// Every stage, by name.
 pub const STAGES: &[StageDef] = &[
+    apply_corrections::STAGE,
     apply_decisions::STAGE,
     assign_specialty::STAGE,
     check_leakage::STAGE,
     dedup_exact::STAGE,
     dedup_near::STAGE,
+    estimate_difficulty::STAGE,
     extract_slots::STAGE,
     filter_vignette::STAGE,
     ingest_questions::STAGE,
+    judge_disagreement::STAGE,
     normalize_answer::STAGE,
     normalize_record::STAGE,
+    sample_answers::STAGE,
     score_fidelity::STAGE,
+    validate_consensus::STAGE,
 ];
 
 #[cfg(test)]

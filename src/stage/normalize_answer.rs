@@ -9,7 +9,7 @@ pub const STAGE: StageDef = StageDef {
     name: "normalize_answer",
     summary: "Maps the answer key to its option text and gives it a canonical form; the raw text stays beside",
     shape: Shape::Record,
-    revision: 1,
+    revision: 2,
     inputs: &[Port::records::<Question>("records")],
     outputs: &[Port::records::<AnsweredQuestion>("records")],
     resources: &[],
@@ -119,6 +119,8 @@ impl RecordStage for NormalizeAnswer {
             exam: question.exam,
             subject: question.subject,
             flags,
+            made_by: Vec::new(),
+            replies: Vec::new(),
         });
         Ok(Verdict::Keep)
     }

@@ -24,6 +24,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The name of the resource of a model stage that is its prompt.
 pub const PROMPT: &str = "prompt";
 
+/// Why a reply counts for nothing although it fits: it is the example that the prompt gives.
+pub const COPIED_EXAMPLE: &str = "copied_example";
+
 const BORDER: &str = "+++";
 
 /// A checked prompt.
@@ -31,6 +34,8 @@ pub struct Prompt {
     /// Roles and template names, in order.
     messages: Vec<(Role, String)>,
     environment: Environment<'static>,
+    /// The example replies in it that are JSON.
+    examples: Vec<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +84,8 @@ impl Prompt {
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         let mut messages = Vec::new();
         let mut used = BTreeSet::new();
+        let replies = sections.iter().filter(|(role, ..)| *role == Role::Assistant);
+        let examples = replies.filter_map(|(_, _, body)| serde_json::from_str(body.trim()).ok()).collect();
         for (position, (role, line, body)) in sections.into_iter().enumerate() {
             let name = format!("{position}");
             environment
@@ -97,12 +104,17 @@ impl Prompt {
             ensure!(used.contains(name), "variable `{name}` is in `variables` but never used");
             ensure!(known.contains(&name.as_str()), "the stage has no variable `{name}` (known: {})", known.join(", "));
         }
-        Ok(Self { messages, environment })
+        Ok(Self { messages, environment, examples })
     }
 
     /// The version that a prompt says it is.
     pub fn version(text: &str) -> anyhow::Result<u32> {
         front_matter(text).map(|(front, ..)| front.version)
+    }
+
+    /// Whether a reply is one of the prompt's own examples: a model that repeats them has read nothing.
+    pub fn is_example(&self, reply: &serde_json::Value) -> bool {
+        self.examples.contains(reply)
     }
 
     /// The messages for one record.

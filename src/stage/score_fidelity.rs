@@ -1,12 +1,17 @@
-//! `score_fidelity`: how far a record is supported by its text (SPEC section 8, the deterministic half).
+//! `score_fidelity`: how far a record is supported by its text (SPEC section 8): by rules, and by a judge that is another
+//! model than the extractor (ClinMM-Bench, 4.1.5).
 //!
-//! Every value of every extractor gets a verdict by the same rules. What the text does not support leaves the record, and is
-//! kept beside it for review.
+//! Every value of every extractor gets a verdict by the same rules. What the text does not support leaves the record, or is
+//! flagged, and is kept for review. The gate uses both: the judge is asked about records that the rules let pass.
 
+use super::ask::{self, Asking, CONTROLS_RESOURCE, JUDGEMENTS};
 use super::extract_slots::{RESOURCES as EXTRACTOR_RESOURCES, STEM, extractor};
+use super::prompt::{COPIED_EXAMPLE, PROMPT, Variable};
 use super::*;
+use crate::dag::RULES;
 use crate::record::ledger::ReviewRow;
-use crate::record::slots::{Fidelity, Grounding, Slot, SlotRecord, SlotValue, Span};
+use crate::record::model::{JudgementRow, NOT_RUN, add_maker, field};
+use crate::record::slots::{Fidelity, Grounding, GroundingRow, Judgement, Slot, SlotRecord, SlotValue, Span};
 use crate::slots::boundaries::BoundaryRules;
 use crate::slots::extract::Extractor;
 use crate::text::grounding::{SourceText, Subject};
@@ -14,26 +19,54 @@ use crate::text::leakage::{Gold, Synonyms};
 use anyhow::Context;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub const STAGE: StageDef = StageDef {
     name: "score_fidelity",
-    summary: "Judges every value against its text, takes unsupported ones out of the record, scores the record from 0 to 1 and drops it below a limit",
-    shape: Shape::Record,
-    revision: 1,
+    summary: "Judges every value against its text, takes out or flags unsupported ones, scores the record from 0 to 1, by a judge from 1 to 5, and drops it below either limit",
+    shape: Shape::Model,
+    revision: 2,
     inputs: &[Port::records::<SlotRecord>("records")],
-    outputs: &[Port::records::<SlotRecord>("records"), Port::side::<ReviewRow>("review")],
+    outputs: &[
+        Port::records::<SlotRecord>("records"),
+        Port::side::<ReviewRow>("review"),
+        Port::side::<JudgementRow>(JUDGEMENTS),
+        Port::side::<GroundingRow>(GROUNDING),
+    ],
     resources: &[
         EXTRACTOR_RESOURCES[0],
         EXTRACTOR_RESOURCES[1],
         EXTRACTOR_RESOURCES[2],
         EXTRACTOR_RESOURCES[3],
         ResourceDecl { name: "synonyms", summary: "names of one disease, as TOML" },
+        ResourceDecl {
+            name: PROMPT,
+            summary: "what the judge is asked, as Markdown with a `vignette` and its `record`",
+        },
+        CONTROLS_RESOURCE,
     ],
-    reasons: &["low_fidelity", "contradicted", "unsupported_values"],
+    reasons: &["low_fidelity", "contradicted", "unsupported_values", LOW_JUDGEMENT, COPIED_EXAMPLE],
     settings: SettingsType::of::<FidelitySettings>(),
     build,
 };
+
+const LOW_JUDGEMENT: &str = "low_judgement";
+/// Side port: how the values of each slot stood in their texts, of dropped records too.
+const GROUNDING: &str = "grounding";
+/// The field of a reply that holds the judge's score.
+const SCORE: &str = "score";
+
+/// What becomes of a value that the text does not support.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Unsupported {
+    /// It leaves the record, and is kept beside it.
+    Remove,
+    /// It stays, with its verdict.
+    Flag,
+}
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -42,13 +75,26 @@ struct FidelitySettings {
     min_score: f64,
     /// A record of whose values a greater share contradicts the text is dropped, 0 to 1.
     max_contradicted: f64,
-    /// A record from which unsupported values were taken is listed for a person.
+    /// A record with unsupported values is listed for a person.
     review_rejected: bool,
+    /// What becomes of a value that the text does not support: `remove`, or `flag`: it stays, with its verdict.
+    unsupported: Unsupported,
+    /// The judge, by its name under `[models]`: another model than the extractor; `rules` for none.
+    judge: String,
+    /// A record with a lower score of the judge is dropped, 1 to 5.
+    min_judge_score: u32,
 }
 
 impl Default for FidelitySettings {
     fn default() -> Self {
-        Self { min_score: 0.4, max_contradicted: 0.2, review_rejected: true }
+        Self {
+            min_score: 0.4,
+            max_contradicted: 0.2,
+            review_rejected: true,
+            unsupported: Unsupported::Remove,
+            judge: RULES.to_owned(),
+            min_judge_score: 3,
+        }
     }
 }
 
@@ -59,8 +105,26 @@ impl Settings for FidelitySettings {
                 return Err(format!("{name} is {share}, it must be from 0 to 1"));
             }
         }
+        if !(1..=5).contains(&self.min_judge_score) {
+            return Err(format!("min_judge_score is {}, it must be from 1 to 5", self.min_judge_score));
+        }
         Ok(())
     }
+
+    fn models(&self) -> Vec<String> {
+        vec![self.judge.clone()]
+    }
+
+    const DEMANDS: ModelDemands = ModelDemands { distinct: false, unlike: &["extract_slots"] };
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ControlRecord {
+    name: String,
+    stem: String,
+    record: BTreeMap<String, Vec<String>>,
+    expect: Vec<String>,
 }
 
 fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
@@ -70,7 +134,14 @@ fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
     let boundaries =
         BoundaryRules::parse(resources.text("drugs")?).with_context(|| resources.file("drugs").to_owned())?;
     let extractor = extractor(resources)?;
-    Ok(AnyStage::record(ScoreFidelity { settings: arguments.settings()?, synonyms, boundaries, extractor }))
+    let schema = ask::reasoned(SCORE, json!({"type": "integer", "enum": [1, 2, 3, 4, 5]}));
+    let asking = Asking::new(resources, &["vignette", "record"], "fidelity", schema)?;
+    let controls: Vec<ControlRecord> = ask::controls(resources)?;
+    for slot in controls.iter().flat_map(|control| control.record.keys()) {
+        anyhow::ensure!(Slot::parse(slot).is_some(), "{}: `{slot}` is no slot", resources.file(ask::CONTROLS));
+    }
+    let settings = arguments.settings()?;
+    Ok(AnyStage::model(ScoreFidelity { settings, synonyms, boundaries, extractor, asking, controls }))
 }
 
 struct ScoreFidelity {
@@ -78,26 +149,94 @@ struct ScoreFidelity {
     synonyms: Synonyms,
     boundaries: BoundaryRules,
     extractor: Extractor,
+    asking: Asking,
+    controls: Vec<ControlRecord>,
 }
 
-impl RecordStage for ScoreFidelity {
+impl ModelStage for ScoreFidelity {
     type In = SlotRecord;
     type Out = SlotRecord;
 
-    fn apply(
+    /// None for a record that the rules drop.
+    fn calls(&self, record: &SlotRecord, _: &StageContext<'_>) -> anyhow::Result<Vec<Call>> {
+        let mut record = record.clone();
+        let fidelity = self.judge(&mut record);
+        match self.refusal(&record, &fidelity) {
+            Some(_) => Ok(Vec::new()),
+            None => Ok(vec![self.call(&record.stem, shown(&record.slots))?]),
+        }
+    }
+
+    fn read(
         &self,
         mut record: SlotRecord,
+        mut results: Vec<CallResult>,
         out: &mut Emitter<'_, SlotRecord>,
-        _: &StageContext<'_>,
     ) -> anyhow::Result<Verdict> {
-        let fidelity = self.judge(&mut record);
+        let Some(mut result) = results.pop() else { return self.without_model(record, out) };
+        if let Ok(reply) = &result
+            && let Some(fault) = self.asking.fault(reply)
+        {
+            result = Err(Failure::of(reply, fault));
+        }
+        let said = ask::judgement(&record.record_id, "fidelity", None, SCORE, &result)?;
+        out.side(JUDGEMENTS, said.clone());
+        let reply = match result {
+            Ok(reply) => reply,
+            Err(failure) => return Ok(failure.quarantine()),
+        };
+        let score = reply.value.get(SCORE).and_then(Value::as_u64).context("a reply without a score")?;
+        let judgement = Judgement { score: u32::try_from(score)?, reason: said.reason, judge: reply.model.clone() };
+        add_maker(&mut record.made_by, field::JUDGEMENT, &reply.model);
+        record.replies.push(reply.trace(STAGE.name));
+        self.score(record, Some(judgement), out)
+    }
+
+    fn without_model(&self, mut record: SlotRecord, out: &mut Emitter<'_, SlotRecord>) -> anyhow::Result<Verdict> {
+        add_maker(&mut record.made_by, field::JUDGEMENT, NOT_RUN);
+        self.score(record, None, out)
+    }
+
+    fn controls(&self) -> anyhow::Result<Vec<Control>> {
+        let control = |known: &ControlRecord| {
+            let lists = known.record.iter().map(|(slot, phrases)| (slot.as_str(), phrases.iter().map(String::as_str)));
+            let call = self.call(&known.stem, lists.flat_map(|(slot, list)| list.map(move |phrase| (slot, phrase))))?;
+            Ok(ask::control(&known.name, call, SCORE, Expect::OneOf(known.expect.clone())))
+        };
+        self.controls.iter().map(control).collect()
+    }
+}
+
+/// The values of a record as a judge sees them.
+fn shown(values: &[SlotValue]) -> impl Iterator<Item = (&str, &str)> {
+    values.iter().map(|value| (value.slot.as_str(), value.value.as_str()))
+}
+
+impl ScoreFidelity {
+    fn call<'a>(&self, stem: &str, values: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<Call> {
+        let mut record: Map<String, Value> = Map::new();
+        for (slot, phrase) in values {
+            if let Value::Array(list) = record.entry(slot).or_insert_with(|| json!([])) {
+                list.push(phrase.into());
+            }
+        }
+        let variables = BTreeMap::from([
+            ("vignette", Variable::Source(stem.to_owned())),
+            ("record", Variable::Source(Value::Object(record).to_string())),
+        ]);
+        self.asking.call(&self.settings.judge, &variables, 0)
+    }
+
+    /// Why the rules drop a record that was judged.
+    fn refusal(&self, record: &SlotRecord, fidelity: &Fidelity) -> Option<Cause> {
+        let unsupported: Vec<&SlotValue> = unsupported(record).collect();
         let share_contradicted = share(fidelity.n_contradicted, fidelity.n_values);
-        let refusal = if share_contradicted > self.settings.max_contradicted {
+        if share_contradicted > self.settings.max_contradicted {
             let detail = format!(
                 "{} of {} values contradict the text: {}",
                 fidelity.n_contradicted,
                 fidelity.n_values,
-                show(&record.rejected)
+                show(&unsupported)
             );
             Some(Cause::new("contradicted", detail))
         } else if fidelity.score < self.settings.min_score {
@@ -114,11 +253,33 @@ impl RecordStage for ScoreFidelity {
             Some(Cause::new("low_fidelity", detail))
         } else {
             None
-        };
-        if let Some(cause) = refusal {
+        }
+    }
+
+    fn score(
+        &self,
+        mut record: SlotRecord,
+        judgement: Option<Judgement>,
+        out: &mut Emitter<'_, SlotRecord>,
+    ) -> anyhow::Result<Verdict> {
+        let fidelity = self.judge(&mut record);
+        for row in grounding_rows(&record) {
+            out.side(GROUNDING, row);
+        }
+        if let Some(cause) = self.refusal(&record, &fidelity) {
             return Ok(Verdict::Drop(cause));
         }
-        if !record.rejected.is_empty() {
+        if let Some(judgement) = &judgement
+            && judgement.score < self.settings.min_judge_score
+        {
+            let limit = self.settings.min_judge_score;
+            let detail = format!("{} is below {limit}, by {}: {}", judgement.score, judgement.judge, judgement.reason);
+            return Ok(Verdict::Drop(Cause::new(LOW_JUDGEMENT, detail)));
+        }
+        record.judgement = judgement;
+        let rejected: Vec<&SlotValue> = unsupported(&record).collect();
+        if !rejected.is_empty() {
+            let detail = show(&rejected);
             record.flags.push("unsupported_values".to_owned());
             if self.settings.review_rejected {
                 out.side(
@@ -126,7 +287,7 @@ impl RecordStage for ScoreFidelity {
                     ReviewRow {
                         record_id: record.record_id.clone(),
                         reason: "unsupported_values".to_owned(),
-                        detail: show(&record.rejected),
+                        detail,
                         related: Vec::new(),
                     },
                 );
@@ -139,7 +300,7 @@ impl RecordStage for ScoreFidelity {
 }
 
 impl ScoreFidelity {
-    /// Judges every value, moves the unsupported ones to `rejected` and scores what the extractor gave.
+    /// Judges every value, moves the unsupported ones to `rejected` if they do not stay, and scores what the extractor gave.
     fn judge(&self, record: &mut SlotRecord) -> Fidelity {
         let mut fidelity = Fidelity::default();
         let text = SourceText::new(&record.stem, self.extractor.context());
@@ -168,6 +329,8 @@ impl ScoreFidelity {
                 u32::from(self.boundaries.check(value.slot, &value.value).is_some_and(|misplaced| misplaced.certain));
             if value.grounding.is_grounded() {
                 covered.extend(value.span.as_ref().map(|span| span.start..span.end));
+                supported.push(value);
+            } else if self.settings.unsupported == Unsupported::Flag {
                 supported.push(value);
             } else {
                 record.rejected.push(value);
@@ -207,17 +370,30 @@ fn rounded(share: f64) -> f64 {
     (share * 1e6).round() / 1e6
 }
 
+/// Values of a judged record that its text does not support, wherever they are now.
+fn unsupported(record: &SlotRecord) -> impl Iterator<Item = &SlotValue> {
+    record.slots.iter().chain(&record.rejected).filter(|value| !value.grounding.is_grounded())
+}
+
+/// How the values of each slot stand in the text, of a judged record.
+fn grounding_rows(record: &SlotRecord) -> Vec<GroundingRow> {
+    let mut rows: BTreeMap<Slot, GroundingRow> = BTreeMap::new();
+    for value in record.slots.iter().chain(&record.rejected) {
+        let row = rows.entry(value.slot).or_insert_with(|| GroundingRow::empty(record.record_id.clone(), value.slot));
+        *match value.grounding {
+            Grounding::Exact => &mut row.n_exact,
+            Grounding::Normalised => &mut row.n_normalised,
+            Grounding::Fuzzy => &mut row.n_fuzzy,
+            Grounding::Contradicted => &mut row.n_contradicted,
+            Grounding::NotFound => &mut row.n_not_found,
+        } += 1;
+    }
+    rows.into_values().collect()
+}
+
 /// The unsupported values with their verdicts.
-fn show(rejected: &[SlotValue]) -> String {
-    let shown = rejected.iter().map(|value| {
-        let why = match (value.grounding, value.conflict) {
-            (Grounding::Contradicted, Some(conflict)) => {
-                format!("contradicted in {}", format!("{conflict:?}").to_lowercase())
-            }
-            _ => "not found".to_owned(),
-        };
-        format!("{} `{}` {why}", value.slot.as_str(), value.value)
-    });
+fn show(rejected: &[&SlotValue]) -> String {
+    let shown = rejected.iter().filter_map(|value| value.why_unsupported());
     shown.collect::<Vec<_>>().join("; ")
 }
 
@@ -237,6 +413,8 @@ mod tests {
             ("context", include_str!("../../pipelines/lexicon/context.toml")),
             ("drugs", include_str!("../../pipelines/lexicon/drugs.toml")),
             ("synonyms", include_str!("../../pipelines/lexicon/synonyms.toml")),
+            (PROMPT, include_str!("../../pipelines/prompts/score_fidelity.md")),
+            (ask::CONTROLS, include_str!("../../pipelines/controls/score_fidelity.toml")),
         ];
         let show = |record: &SlotRecord| {
             let fidelity = record.fidelity.as_ref().unwrap();

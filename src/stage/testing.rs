@@ -46,6 +46,8 @@ pub fn answered(id: &str, answer: &str, options: &[&str]) -> AnsweredQuestion {
         exam: None,
         subject: None,
         flags: Vec::new(),
+        made_by: Vec::new(),
+        replies: Vec::new(),
     }
 }
 
@@ -78,7 +80,11 @@ pub fn slot_record(id: &str, stem: &str, values: &[(Slot, &str)]) -> SlotRecord 
         rejected: Vec::new(),
         fidelity: None,
         specialty: None,
-        extractor: "test".to_owned(),
+        extracted: Vec::new(),
+        corrections: Vec::new(),
+        judgement: None,
+        runs: Vec::new(),
+        made_by: Vec::new(),
         replies: Vec::new(),
     }
 }

@@ -184,6 +184,21 @@ pub struct StageManifest {
     /// Calls without an accepted reply: key → why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failed_calls: BTreeMap<Hash, String>,
+    /// What its models said to questions with known answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<ControlAnswer>,
+}
+
+/// What one model said to one question with a known answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlAnswer {
+    /// Name under `[models]` of the pipeline.
+    pub model: String,
+    pub name: String,
+    pub expected: String,
+    /// Without an answer the reason why there is none.
+    pub said: String,
+    pub right: bool,
 }
 
 /// `current.json`: the build that a node had last, for `plan` to compare with.

@@ -22,7 +22,7 @@ use crate::error::{Fault, input, usage};
 use crate::record::Hash;
 use crate::service::http::retry::Backoff;
 use crate::stage::{
-    Answer, Ask, Call, CallCounts, EGRESS_REFUSED, Failure, ModelService, NO_REPLY, Reply, ReplyFormat,
+    Ask, Call, CallCounts, CallResult, EGRESS_REFUSED, Failure, ModelService, NO_REPLY, Reply, ReplyFormat,
 };
 use crate::store::replies::{ReplyState, ReplyStore, Shelf, StoredReply};
 use anyhow::{Context, bail};
@@ -172,10 +172,11 @@ impl Models {
     }
 
     /// Answers one call. An error concerns every call.
-    async fn answer(&self, ask: Ask, stopping: &AtomicBool) -> anyhow::Result<Answer> {
+    async fn answer(&self, ask: Ask, stopping: &AtomicBool) -> anyhow::Result<CallResult> {
         let model = self.model(&ask.call.model)?;
         let key = call_key(&model.config, &ask.call)?;
-        let fail = |reason, detail| Answer::Failed(Failure { key: key.clone(), reason, detail });
+        let name = full_name(&model.config);
+        let fail = |reason, detail| Err(Failure { key: key.clone(), model: name.clone(), reason, detail });
         let cleared = match Cleared::check(&model.config, &ask) {
             Ok(cleared) => cleared,
             Err(why) => return Ok(fail(EGRESS_REFUSED, why)),
@@ -196,7 +197,7 @@ impl Models {
                                 self.store.accept(place, &key, stored.id).await?;
                             }
                             self.count(|counts| counts.replayed += 1);
-                            return Ok(Answer::Accepted(reply));
+                            return Ok(Ok(reply));
                         }
                         Read::Failed { reason, detail, is_final, truncated } => {
                             n_answers += 1;
@@ -236,7 +237,7 @@ impl Models {
                 Read::Accepted(reply) => {
                     self.store.accept(shelf, &key, stored.id).await?;
                     self.count(|counts| counts.answered += 1);
-                    return Ok(Answer::Accepted(reply));
+                    return Ok(Ok(reply));
                 }
                 Read::Failed { reason, detail, is_final, truncated } => {
                     let at_ceiling = truncated && max_tokens >= model.config.max_tokens_ceiling;
@@ -297,9 +298,14 @@ impl Models {
                 }
             },
         };
-        let model = format!("{}/{}", model.provider.as_str(), model.model);
+        let model = full_name(model);
         Ok(Read::Accepted(Reply { value, key: key.clone(), sha256: stored.sha256.clone(), model, repairs }))
     }
+}
+
+/// `provider/model`, as records name it.
+pub fn full_name(config: &ModelConfig) -> String {
+    format!("{}/{}", config.provider.as_str(), config.model)
 }
 
 /// Every truncated answer doubles the limit of the next one.
@@ -333,7 +339,7 @@ impl ModelService for Models {
     fn ask(
         &self,
         asks: &mut dyn Iterator<Item = anyhow::Result<Ask>>,
-        take: &mut dyn FnMut(Answer) -> anyhow::Result<()>,
+        take: &mut dyn FnMut(CallResult) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         // Answers come in order, so a slow one holds the others up: several times what may be in flight is under way.
         let window = self.models.values().map(|model| model.config.concurrency).max().unwrap_or(1).saturating_mul(4);

@@ -1,0 +1,135 @@
+//! `validate_consensus`: several models, each asked alone whether a question is fit; all must say so (ClinMM-Bench, 4.1.3).
+
+use super::ask::{CONTROLS_RESOURCE, JUDGEMENTS};
+use super::filter_vignette::UNSUITABLE;
+use super::prompt::PROMPT;
+use super::suitability::Suitability;
+use super::*;
+use crate::dag::RULES;
+use crate::record::decision::Action;
+use crate::record::ledger::ReviewRow;
+use crate::record::model::{JudgementRow, NOT_RUN, add_maker, field};
+use crate::record::question::AnsweredQuestion;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub const STAGE: StageDef = StageDef {
+    name: "validate_consensus",
+    summary: "Keeps questions that two or more different models say are fit; where they differ the record goes to a person's list",
+    shape: Shape::Model,
+    revision: 1,
+    inputs: &[Port::records::<AnsweredQuestion>("records")],
+    outputs: &[
+        Port::records::<AnsweredQuestion>("records"),
+        Port::side::<ReviewRow>("review"),
+        Port::side::<JudgementRow>(JUDGEMENTS),
+    ],
+    resources: &[
+        ResourceDecl { name: PROMPT, summary: "what the models are asked, as Markdown with a `question`" },
+        CONTROLS_RESOURCE,
+    ],
+    reasons: &[UNSUITABLE, DISPUTED],
+    settings: SettingsType::of::<ConsensusSettings>(),
+    build,
+};
+
+const DISPUTED: &str = "disputed_by_models";
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct ConsensusSettings {
+    /// The models, by their names under `[models]`: at least two, no two of them the same; none leaves the stage out.
+    models: Vec<String>,
+    /// What happens to a record about which they differ. It is on the list for review in any case.
+    disputed: Action,
+}
+
+impl Default for ConsensusSettings {
+    fn default() -> Self {
+        Self { models: Vec::new(), disputed: Action::Drop }
+    }
+}
+
+impl Settings for ConsensusSettings {
+    fn check(&self) -> Result<(), String> {
+        match self.models.as_slice() {
+            [one] if one != RULES => Err(format!("models names `{one}` alone: a consensus needs two")),
+            _ => Ok(()),
+        }
+    }
+
+    fn models(&self) -> Vec<String> {
+        self.models.clone()
+    }
+
+    const DEMANDS: ModelDemands = ModelDemands { distinct: true, unlike: &[] };
+}
+
+fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
+    let suitability = Suitability::new(arguments.resources)?;
+    Ok(AnyStage::model(ValidateConsensus { settings: arguments.settings()?, suitability }))
+}
+
+struct ValidateConsensus {
+    settings: ConsensusSettings,
+    suitability: Suitability,
+}
+
+impl ModelStage for ValidateConsensus {
+    type In = AnsweredQuestion;
+    type Out = AnsweredQuestion;
+
+    fn calls(&self, record: &AnsweredQuestion, _: &StageContext<'_>) -> anyhow::Result<Vec<Call>> {
+        self.settings.models.iter().map(|model| self.suitability.call(model, record)).collect()
+    }
+
+    fn read(
+        &self,
+        mut record: AnsweredQuestion,
+        results: Vec<CallResult>,
+        out: &mut Emitter<'_, AnsweredQuestion>,
+    ) -> anyhow::Result<Verdict> {
+        for result in &results {
+            self.suitability.note(STAGE.name, field::CONSENSUS, &mut record, result, out)?;
+        }
+        // With one voice missing nobody knows whether they agree, whatever the others said.
+        let replies = match complete(results) {
+            Ok(replies) => replies,
+            Err(failure) => return Ok(failure.quarantine()),
+        };
+        let mut said = Vec::new();
+        for reply in &replies {
+            let (fit, reason) = self.suitability.verdict(reply)?;
+            said.push((fit, format!("{} {}: {reason}", reply.model, if fit { ask::YES } else { ask::NO })));
+        }
+        let n_fit = said.iter().filter(|(fit, _)| *fit).count();
+        let detail = said.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ");
+        if n_fit == 0 {
+            return Ok(Verdict::Drop(Cause::new(UNSUITABLE, detail)));
+        }
+        if n_fit < said.len() {
+            let record_id = record.record_id.clone();
+            let row = ReviewRow { record_id, reason: DISPUTED.to_owned(), detail: detail.clone(), related: Vec::new() };
+            out.side("review", row);
+            if self.settings.disputed == Action::Drop {
+                return Ok(Verdict::Drop(Cause::new(DISPUTED, detail)));
+            }
+        }
+        out.emit(record);
+        Ok(Verdict::Keep)
+    }
+
+    fn without_model(
+        &self,
+        mut record: AnsweredQuestion,
+        out: &mut Emitter<'_, AnsweredQuestion>,
+    ) -> anyhow::Result<Verdict> {
+        add_maker(&mut record.made_by, field::CONSENSUS, NOT_RUN);
+        out.emit(record);
+        Ok(Verdict::Keep)
+    }
+
+    fn controls(&self) -> anyhow::Result<Vec<Control>> {
+        self.suitability.controls(&self.settings.models)
+    }
+}
