@@ -589,8 +589,21 @@ fn quiet_leaves_errors_alone() {
 fn help_has_examples() {
     let scratch = Scratch::empty();
     let commands = [
-        "build", "plan", "explain", "sources", "freeze", "verify", "review", "schema", "compare", "prompt", "replies",
-        "batch", "clean",
+        "build",
+        "plan",
+        "explain",
+        "sources",
+        "freeze",
+        "verify",
+        "report",
+        "review",
+        "schema",
+        "compare",
+        "agreement",
+        "prompt",
+        "replies",
+        "batch",
+        "clean",
     ];
     let top = scratch.run_expecting(0, &["--help"]);
     assert!(

@@ -100,6 +100,7 @@ fn run_sample() -> StageRows {
             workspace: Workspace { raw: repository().join("data/sample"), data: folder.path().to_owned() },
             stages: STAGES,
             set: Vec::new(),
+            models: None,
             limit: None,
             llm: Llm::Off,
         };

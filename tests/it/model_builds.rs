@@ -2,6 +2,7 @@
 
 use crate::fake_model::{FakeModel, Play, Request};
 use crate::support::{Scratch, medqa_line, medqa_lines};
+use casemill::record::model::makers;
 use expect_test::expect;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +59,7 @@ fn fair_model() -> FakeModel {
 
 /// A scratch project whose runs know the server.
 fn with_model(mut scratch: Scratch, server: &FakeModel) -> Scratch {
-    for prefix in ["EXTRACTOR", "CASEMILL_EXTRACTOR"] {
+    for prefix in ["EXTRACTOR", "CASEMILL_OPENAI"] {
         scratch.set_env(&format!("{prefix}_URL"), &server.base_url());
         scratch.set_env(&format!("{prefix}_KEY"), KEY);
     }
@@ -99,6 +100,7 @@ fn rights(scratch: &Scratch, access: &str, llm_egress: &str) {
 fn a_recorded_build_is_rebuilt_from_its_replies_alone() {
     let server = fair_model();
     let mut scratch = with_model(Scratch::shipped_without_raw(), &server);
+    scratch.only_models(&["extractor"]);
     open_raw(&scratch, 40);
     let args = |arguments: &[&'static str]| [arguments, &LOCAL].concat();
     let plan = scratch.run_expecting(0, &args(&["plan", "medrounds", "--cost"])).stdout;
@@ -140,14 +142,15 @@ fn a_recorded_build_is_rebuilt_from_its_replies_alone() {
     let cases: Vec<casemill::record::slots::MedroundsCase> = casemill::record::from_batch(&cases).unwrap();
     assert_eq!(cases.len(), 40);
     for case in &cases {
-        assert_eq!((case.extractor.as_str(), case.replies.len()), ("openai/fake", 1));
+        assert_eq!(makers(&case.made_by, "slots").collect::<Vec<_>>(), ["openai/fake"]);
+        assert_eq!(case.replies.len(), 1);
         let body = &exported[case.replies[0].sha256.as_str()];
         assert!(body.contains("Symptom-Name"), "{body}");
     }
 
     // Another machine: no work, no store, no server, no address; the exported file alone.
     drop(server);
-    for name in ["EXTRACTOR_URL", "CASEMILL_EXTRACTOR_URL"] {
+    for name in ["EXTRACTOR_URL", "CASEMILL_OPENAI_URL"] {
         scratch.set_env(name, "");
     }
     std::fs::remove_dir_all(scratch.path("data/work")).unwrap();
@@ -156,7 +159,7 @@ fn a_recorded_build_is_rebuilt_from_its_replies_alone() {
     let refused = scratch.run_expecting(3, &replay).stderr;
     assert!(refused.contains("no reply is stored for call"), "{refused}");
     let live = scratch.run_expecting(2, &args(&["build", "medrounds", "--llm", "live", "--quiet"])).stderr;
-    assert!(live.contains("CASEMILL_EXTRACTOR_URL is not set"), "{live}");
+    assert!(live.contains("CASEMILL_OPENAI_URL is not set"), "{live}");
     scratch.run_expecting(0, &["replies", "import", "replies.jsonl.zst"]);
     scratch.run_expecting(0, &replay);
     scratch.run_expecting(0, &freeze("2"));
@@ -186,7 +189,7 @@ fn a_prompt_is_shown_as_it_is_sent_and_one_record_is_explained_with_its_calls() 
     assert!(trace.to_string().contains(document[0]["key"].as_str().unwrap()), "the record names its call");
     let refused = scratch.run_expecting(2, &["prompt", "extract_slots", "medqa:none"]).stderr;
     assert!(refused.contains("does not reach node extract_slots"), "{refused}");
-    let refused = scratch.run_expecting(2, &["prompt", "filter_vignette", &id]).stderr;
+    let refused = scratch.run_expecting(2, &["prompt", "dedup_exact", &id]).stderr;
     assert!(refused.contains("asks no model"), "{refused}");
 }
 
@@ -199,6 +202,7 @@ fn prv_01_a_thousand_planted_sentences_stay_inside() {
         _ => Play::Reply(format!("no JSON: {}", request.prompt())),
     });
     let mut scratch = with_model(Scratch::shipped_without_raw(), &server);
+    scratch.only_models(&["extractor"]);
     scratch.set_env("RUST_BACKTRACE", "1");
     let planted: Vec<String> = (0..1000).map(|n| format!("Planted sentence number {n} tells of a patient")).collect();
     let lines: Vec<String> = (0..1000)
@@ -314,6 +318,7 @@ fn an_obedient_model_and_a_vignette_with_orders_release_nothing_ungrounded() {
         Play::Reply(reply.to_string())
     });
     let scratch = with_model(Scratch::shipped_without_raw(), &server);
+    scratch.only_models(&["extractor"]);
     let lines: Vec<String> = (0..40)
         .map(|n| {
             let order = serde_json::to_string(ORDERS[usize::try_from(n % 4).unwrap()]).unwrap();
@@ -506,7 +511,7 @@ fn what_is_wrong_with_models_is_said_before_anything_runs() {
         casemill: model extractor: the environment variable EXTRACTOR_URL is not set; it holds the base URL, for example http://127.0.0.1:8080/v1
         casemill: --set: models.extractor.attestation: is missing: egress `zdr` needs { date = "YYYY-MM-DD", by = "…", document = "…" }, who checked when that the endpoint keeps nothing
         casemill: --set models.extracter: no model `extracter`; did you mean `extractor`? (known: extractor)
-        casemill: pipelines/medrounds.toml:47: nodes.extract_slots.settings: names the model `other`, which is not under [models] (known: extractor, rules)
+        casemill: pipelines/medrounds.toml:49: nodes.extract_slots.settings: names the model `other`, which is not under [models] (known: extractor, rules)
         building medrounds with 2 jobs
         source medqa: 1 files, 1 457 bytes, access unknown, licence unknown
         warning: medqa/source.toml is not there: licence and access are unknown, and a release of these records will not be redistributable

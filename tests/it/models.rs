@@ -7,7 +7,7 @@ use casemill::record::{Access, Hash, LlmEgress, RecordId, Rights};
 use casemill::service::http::retry::Backoff;
 use casemill::service::model::batch::Exported;
 use casemill::service::model::{Mode, Models, Options};
-use casemill::stage::{Answer, Ask, Call, MediaRef, Message, ModelService, Origin, Part, ReplyFormat, Role};
+use casemill::stage::{Ask, Call, MediaRef, Message, ModelService, Origin, Part, ReplyFormat, Role};
 use casemill::store::replies::{ReplyStore, Shelf};
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -106,9 +106,9 @@ fn answers(models: &Models, asks: Vec<Ask>) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     models.ask(&mut asks.into_iter().map(Ok), &mut |answer| {
         lines.push(match answer {
-            Answer::Accepted(reply) if reply.repairs.is_empty() => format!("accepted {}", reply.value),
-            Answer::Accepted(reply) => format!("accepted {} after {}", reply.value, reply.repairs.join(", ")),
-            Answer::Failed(failure) => format!("{}: {}", failure.reason, failure.detail),
+            Ok(reply) if reply.repairs.is_empty() => format!("accepted {}", reply.value),
+            Ok(reply) => format!("accepted {} after {}", reply.value, reply.repairs.join(", ")),
+            Err(failure) => format!("{}: {}", failure.reason, failure.detail),
         });
         Ok(())
     })?;

@@ -225,6 +225,6 @@ fn par_02_every_reader_sees_the_declared_types() {
     }
     let cases = release.join("cases/part-00000.parquet");
     tables.push(Table { name: "cases".into(), declared: RowType::of::<MedroundsCase>(), files: vec![cases] });
-    assert_eq!(tables.len(), 7);
+    assert_eq!(tables.len(), 10);
     check_tables(&tables);
 }

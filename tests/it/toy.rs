@@ -588,7 +588,11 @@ impl ModelStage for AskNotes {
         Ok((0..self.0.samples).map(|sample| call(&note.text, sample)).collect())
     }
 
-    fn read(&self, mut note: Note, replies: &[Reply], out: &mut Emitter<'_, Note>) -> anyhow::Result<Verdict> {
+    fn read(&self, mut note: Note, results: Vec<CallResult>, out: &mut Emitter<'_, Note>) -> anyhow::Result<Verdict> {
+        let replies = match complete(results) {
+            Ok(replies) => replies,
+            Err(failure) => return Ok(failure.quarantine()),
+        };
         let texts: Vec<&str> = replies.iter().filter_map(|reply| reply.value.as_str()).collect();
         let answer = texts.join(" + ");
         out.side("replies", Length { record_id: note.record_id.clone(), n_chars: answer.chars().count() as u64 });
@@ -654,7 +658,7 @@ impl ModelService for Replies {
     fn ask(
         &self,
         asks: &mut dyn Iterator<Item = anyhow::Result<Ask>>,
-        take: &mut dyn FnMut(Answer) -> anyhow::Result<()>,
+        take: &mut dyn FnMut(CallResult) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         for ask in asks {
             let call = ask?.call;
@@ -670,13 +674,7 @@ impl ModelService for Replies {
                 })
                 .clone();
             let sha256 = Hash::of(text.as_bytes());
-            take(Answer::Accepted(Reply {
-                value: text.into(),
-                key,
-                sha256,
-                model: "toy/judge".to_owned(),
-                repairs: Vec::new(),
-            }))?;
+            take(Ok(Reply { value: text.into(), key, sha256, model: "toy/judge".to_owned(), repairs: Vec::new() }))?;
         }
         Ok(())
     }
@@ -764,6 +762,7 @@ impl Toy {
             workspace: Workspace { raw: self.path("raw"), data: self.path(&self.data) },
             stages: self.stages,
             set: Vec::new(),
+            models: None,
             limit: self.limit,
             llm,
         };
