@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A real model, end to end: five questions of the sample are extracted by a small model behind a real server, recorded,
-# and rebuilt from the stored replies alone. Both releases must have one content hash, and every value must lead to a
-# reply whose bytes are in the exported file.
+# A real model, end to end. First it extracts and answers: five questions of the sample are recorded with a small model behind a
+# real server, and rebuilt from the stored replies alone; both releases must have one content hash, and every value must lead
+# to a reply whose bytes are in the exported file. Then it judges, where such a small model fails the control questions; with
+# those gates open every judging stage runs on two questions.
 #
 # Usage: scripts/check-llm.sh CASEMILL FOLDER
 #   CASEMILL  the binary
@@ -24,9 +25,9 @@ mkdir -p "$run/raw/medqa"
 sed -n '1p;2p;4p;9p;17p' "$project/data/sample/medqa/test.jsonl" >"$run/raw/medqa/test.jsonl"
 cp "$project/data/sample/medqa/source.toml" "$run/raw/medqa/"
 
-# The project's files, with a node that may lose more records: such a model does not bring every answer to its end.
+# The project's files, with nodes that may lose more records: such a model does not bring every answer to its end.
 cp -R "$project/pipelines" "$project/sources" "$run/"
-sed -i.before '/^\[nodes\.extract_slots\]$/,/^$/ s/^max_quarantined = .*/max_quarantined = 0.8/' "$run/pipelines/medrounds.toml"
+sed -i.before 's/^max_quarantined = .*/max_quarantined = 0.8/' "$run/pipelines/medrounds.toml"
 
 say "the server"
 rm -f "$folder/server.json"
@@ -44,18 +45,41 @@ for _ in $(seq 1 600); do
 done
 [ -f "$folder/server.json" ] || { echo "the server did not answer within 300 s" >&2; exit 1; }
 field() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$folder/server.json" "$1"; }
-CASEMILL_EXTRACTOR_URL=$(field base_url)
-export CASEMILL_EXTRACTOR_URL CASEMILL_EXTRACTOR_KEY=none
+CHECK_LLM_URL=$(field base_url)
+export CHECK_LLM_URL
 model=$(field model)
 echo "$model answers"
 
-# One call at a time, and time enough for a small machine. Its records are poor: the gates that would drop them stand open,
-# so that the release shows what is left of them.
+# One real model, so each run gives it some of the roles; those that judge must be others than those they judge.
+# $1: file; then role=model for each role that is asked, the others are rules.
+roles=(filter second_filter extractor fidelity_judge specialist deepseek_r1 qwq_32b phi_4_reasoning olmo_3_1_32b_think
+    disagreement_judge adequacy_judge)
+write_models() {
+    local file=$1 role
+    shift
+    for role in "${roles[@]}"; do
+        case " $* " in
+        *" $role "*)
+            # One call at a time, and time enough for a small machine.
+            printf '[models.%s]\nprovider = "openai"\nbase_url_env = "CHECK_LLM_URL"\nmodel = "%s"\negress = "local"\n' "$role" "$model"
+            printf 'temperature = 0.0\nseed = 1\nconcurrency = 1\ntimeout_seconds = 300\nanswers = 1\n'
+            printf 'price = { input = 0.0, output = 0.0 }\n'
+            case $role in
+            extractor) printf 'max_tokens = 700\nmax_tokens_ceiling = 700\n\n' ;;
+            *) printf 'max_tokens = 160\nmax_tokens_ceiling = 160\n\n' ;;
+            esac
+            ;;
+        *) printf '[models.%s]\nprovider = "rules"\n\n' "$role" ;;
+        esac
+    done >"$file"
+}
+write_models "$run/extracts.toml" extractor deepseek_r1
+
+# Its records are poor: the gates that would drop them stand open, so that the release shows what is left of them.
 set=(
-    --set "models.extractor.model=$model" --set models.extractor.egress=local --set models.extractor.concurrency=1
-    --set models.extractor.timeout_seconds=300 --set models.extractor.answers=1
-    --set models.extractor.max_tokens=700 --set models.extractor.max_tokens_ceiling=700
-    --set 'models.extractor.price={ input = 0.0, output = 0.0 }'
+    --models "$run/extracts.toml"
+    --set 'sample_answers.models=["deepseek_r1"]' --set sample_answers.samples=2
+    --set 'validate_consensus.models=[]'
     --set score_fidelity.min_score=0.0 --set score_fidelity.max_contradicted=1.0
     --set normalize_record.empty_symptom_name=review
 )
@@ -73,10 +97,10 @@ freeze recorded
 "$casemill" replies export medrounds "$run/replies.jsonl.zst" "${set[@]}" "${in_run[@]}"
 "$casemill" verify "$run/data/release/medrounds-recorded" --replies "$run/replies.jsonl.zst"
 
-say "replay, without server, work folder and address"
-stop_server
+say "replay, without work folder and address"
 rm -rf "$run/data/work"
-unset CASEMILL_EXTRACTOR_URL CASEMILL_EXTRACTOR_KEY
+url=$CHECK_LLM_URL
+unset CHECK_LLM_URL
 build replay
 freeze replayed
 
@@ -113,3 +137,43 @@ say "recorded $recorded"
 echo "   replayed $replayed"
 [ "$recorded" = "$replayed" ] || { echo "the replay is another release" >&2; exit 1; }
 echo "check-llm: the replay has the content hash of the recorded build"
+
+say "the judges, on two questions"
+export CHECK_LLM_URL=$url
+# Every scripted reply that is wanted is stored: nobody is asked at this address.
+export CASEMILL_SCRIPTED_URL=http://127.0.0.1:9/v1
+sed -n '1p;4p' "$project/data/sample/medqa/test.jsonl" >"$run/raw/medqa/test.jsonl"
+# The answers that are judged, and the other voice of the consensus, are the scripted ones that the sample comes with.
+"$casemill" replies import "$project/data/sample/replies.jsonl.zst" "${in_run[@]}"
+write_models "$run/judges.toml" filter fidelity_judge specialist disagreement_judge adequacy_judge
+python3 - "$project/data/sample/models.toml" "$run/judges.toml" <<'PYTHON'
+import re, sys
+sample, judges = (open(path).read() for path in sys.argv[1:3])
+tables = dict(re.findall(r"(?ms)^\[models\.(\w+)\]\n(.*?)(?=^\[|^#|\Z)", sample))
+for name in ("second_filter", "deepseek_r1", "qwq_32b", "phi_4_reasoning", "olmo_3_1_32b_think"):
+    judges = re.sub(rf"(?ms)^\[models\.{name}\]\n.*?(?=^\[|\Z)", f"[models.{name}]\n{tables[name]}", judges)
+open(sys.argv[2], "w").write(judges)
+PYTHON
+set=(--models "$run/judges.toml" --set validate_consensus.disputed=keep --set score_fidelity.min_judge_score=1)
+if "$casemill" build medrounds --llm live "${set[@]}" "${in_run[@]}" 2>"$run/controls.log"; then
+    echo "a model of this size should fail the control questions of the filter" >&2
+    exit 1
+fi
+tail -n 1 "$run/controls.log"
+grep -q 'control questions right' "$run/controls.log" || exit 1
+sed -i.before 's/^\[nodes\.\(filter_vignette\|validate_consensus\|score_fidelity\|assign_specialty\|judge_disagreement\)\]$/&\nmin_controls = 0.0/' "$run/pipelines/medrounds.toml"
+sed -i.before 's/^max_quarantined = .*/max_quarantined = 1.0/' "$run/pipelines/medrounds.toml"
+build live
+"$casemill" report medrounds --llm live "${set[@]}" "${in_run[@]}"
+
+say "the judge of adequacy, on three values"
+python3 - "$run" <<'PYTHON'
+import hashlib, json, sys
+stem = json.loads(open(f"{sys.argv[1]}/raw/medqa/test.jsonl", encoding="utf-8").readline())["question"]
+record = {"Personal-Age": "a patient in the fifties", "Personal-Sex": "a person", "Symptom-Name": "feels weak and tired"}
+line = {"question_sha256": hashlib.sha256(stem.encode()).hexdigest(), "record": record}
+open(f"{sys.argv[1]}/references.jsonl", "w", encoding="utf-8").write(json.dumps(line) + "\n")
+PYTHON
+"$casemill" compare "$run/references.jsonl" medrounds:extract_slots --resamples 100 --judge medrounds:adequacy_judge \
+    --judge-missing skip --llm live --models "$run/judges.toml" --rights "$run/raw/medqa/source.toml" "${in_run[@]}"
+echo "check-llm: done"
