@@ -10,6 +10,7 @@ mod scripted;
 #[path = "../tests/it/support.rs"]
 mod support;
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use support::{Scratch, medqa_lines, repository};
 
@@ -57,7 +58,7 @@ fn project(n: u64, models: Option<&[&str]>, base_url: &str) -> Scratch {
 fn measured(scratch: &Scratch, arguments: &[&str]) -> (Duration, u64) {
     let started = Instant::now();
     let mut command = scratch.command(&[arguments, &MODELS, &["--quiet"]].concat());
-    let mut child = command.stderr(std::process::Stdio::null()).spawn().expect("the binary runs");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
     let mut peak = 0;
     let status = loop {
         peak = peak.max(high_water(child.id()));

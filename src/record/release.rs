@@ -151,6 +151,8 @@ pub struct RunRow {
     pub case_id: String,
     /// Name under `[models]` of the pipeline.
     pub model: String,
+    /// Who that is: `provider/model`.
+    pub by: String,
     /// From 0.
     pub sample: u32,
     /// `complete`, or why there is no answer: `reply_refused`, `reply_truncated`, `copied_example`, …

@@ -519,6 +519,8 @@ pub struct FailedRun {
 pub struct ModelRuns {
     /// Name under `[models]` of the pipeline.
     pub model: String,
+    /// Who that is: `provider/model`.
+    pub by: String,
     /// By sample number.
     pub runs: Vec<Run>,
     pub failed: Vec<FailedRun>,

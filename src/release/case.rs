@@ -145,6 +145,7 @@ fn run_rows(case_id: &str, of_models: &[ModelRuns]) -> Vec<RunRow> {
         let row = |sample: u32, state: &str, call: &Hash| RunRow {
             case_id: case_id.to_owned(),
             model: of_model.model.clone(),
+            by: of_model.by.clone(),
             sample,
             state: state.to_owned(),
             n_steps: None,

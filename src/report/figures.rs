@@ -73,6 +73,8 @@ pub struct DifficultyFigures {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SolverFigures {
     pub model: String,
+    /// Who that is: `provider/model`.
+    pub by: String,
     pub n_runs: u64,
     /// Means over the questions with at least one answer and a judgement; null if there is none.
     pub signals: Option<Signals>,
@@ -215,6 +217,7 @@ fn difficulty_of(upstream: &Upstream<'_>, plans: &[NodePlan]) -> anyhow::Result<
             let specialty = answered.specialty.map_or_else(|| "unknown".to_owned(), |specialty| specialty.name);
             for of_model in answered.runs {
                 let (solver, signals) = solvers.entry(of_model.model.clone()).or_default();
+                solver.by.clone_from(&of_model.by);
                 solver.n_runs += of_model.runs.len() as u64;
                 for failed in &of_model.failed {
                     *solver.failed.entry(failed.reason.clone()).or_default() += 1;
@@ -320,10 +323,10 @@ fn difficulty_text(figures: &DifficultyFigures) -> String {
         }
     }
     for model in &figures.models {
-        text += &format!("  {:24} {} answers", model.model, grouped(model.n_runs));
+        text += &format!("  {} ({}): {} answers", model.model, model.by, grouped(model.n_runs));
         if let Some(signals) = &model.signals {
             text += &format!(
-                ": {:.2} steps, disagreement {:.3}, confidence {:.3}",
+                ", {:.2} steps, disagreement {:.3}, confidence {:.3}",
                 signals.steps, signals.disagreement, signals.confidence
             );
         }

@@ -217,7 +217,7 @@ mod tests {
             call: Hash::of(answer.as_bytes()),
         };
         let runs = (0..).zip(answers).map(run).collect();
-        ModelRuns { model: model.to_owned(), runs, failed: Vec::new(), disagreement }
+        ModelRuns { model: model.to_owned(), by: "test/model".to_owned(), runs, failed: Vec::new(), disagreement }
     }
 
     fn refused(model: &str, n: u32) -> ModelRuns {

@@ -101,10 +101,16 @@ impl ModelStage for SampleAnswers {
     ) -> anyhow::Result<Verdict> {
         let mut results = results.into_iter();
         for model in &self.settings.models {
-            let mut of_model =
-                ModelRuns { model: model.clone(), runs: Vec::new(), failed: Vec::new(), disagreement: None };
+            let mut of_model = ModelRuns {
+                model: model.clone(),
+                by: String::new(),
+                runs: Vec::new(),
+                failed: Vec::new(),
+                disagreement: None,
+            };
             for sample in 0..self.settings.samples {
                 let result = results.next().context("fewer results than calls")?;
+                of_model.by.clone_from(result.as_ref().map_or_else(|failure| &failure.model, |reply| &reply.model));
                 match result {
                     Ok(reply) => match self.asking.fault(&reply) {
                         None => {

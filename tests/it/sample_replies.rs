@@ -105,7 +105,7 @@ fn the_sample_is_rebuilt_from_its_stored_replies_alone() {
     }
     text += &format!("\n{}", verified.lines().last().unwrap_or_default());
     expect![[r#"
-        content hash 74003d40ffe23ffdf2bc00293db86eb3a12bece6cc64b31f3dff2b2f79c3b720
+        content hash be5302d59bfcd70e570ec1bab9f2928dcdca0d5c822f2197b1a65f7dba986405
 
         what models said
         filter_vignette: model filter answered 8 of 8 control questions right
