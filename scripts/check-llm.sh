@@ -154,7 +154,8 @@ for name in ("second_filter", "deepseek_r1", "qwq_32b", "phi_4_reasoning", "olmo
     judges = re.sub(rf"(?ms)^\[models\.{name}\]\n.*?(?=^\[|\Z)", f"[models.{name}]\n{tables[name]}", judges)
 open(sys.argv[2], "w").write(judges)
 PYTHON
-set=(--models "$run/judges.toml" --set validate_consensus.disputed=keep --set score_fidelity.min_judge_score=1)
+sed -i.before '/^\[nodes\.validate_consensus\.settings\]$/,/^$/ s/^disputed = .*/disputed = "keep"/' "$run/pipelines/medrounds.toml"
+set=(--models "$run/judges.toml" --set score_fidelity.min_judge_score=1)
 if "$casemill" build medrounds --llm live "${set[@]}" "${in_run[@]}" 2>"$run/controls.log"; then
     echo "a model of this size should fail the control questions of the filter" >&2
     exit 1
