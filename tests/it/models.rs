@@ -210,7 +210,7 @@ fn every_answer_has_its_state_and_its_number_of_requests() {
         closed: no_reply: no reply after 2 tries; the last [2 requests]
         500: no_reply: no reply after 2 tries; the last: status 500, type api_error: Internal Server Error [2 requests]
         503: no_reply: no reply after 2 tries; the last: status 503, type api_error: Service Unavailable [2 requests]
-        hangs: no_reply: no reply after 2 tries; the last [2 requests]
+        hangs: no_reply: no reply after 2 tries; the last: no answer within 1 s [2 requests]
         drips: no_reply: no reply after 2 tries; the last: no answer within 1 s [2 requests]
     "#]].assert_eq(&text);
 }
