@@ -3,6 +3,7 @@
 
 pub mod csv;
 pub mod edited;
+pub mod jats;
 pub mod lines;
 pub mod medmcqa;
 pub mod medqa;
