@@ -51,7 +51,7 @@ model=$(field model)
 echo "$model answers"
 
 # One real model, so each run gives it some of the roles; those that judge must be others than those they judge.
-# $1: file; then role=model for each role that is asked, the others are rules.
+# $1: file; then the roles that it has, the others are rules.
 roles=(filter second_filter extractor fidelity_judge specialist deepseek_r1 qwq_32b phi_4_reasoning olmo_3_1_32b_think
     disagreement_judge adequacy_judge)
 write_models() {

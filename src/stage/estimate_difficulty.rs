@@ -5,7 +5,6 @@
 //! when another model is missing. So a model with too few answers to a question is not averaged away; the setting `missing`
 //! says what happens, and the row of the question names it.
 
-use super::sample_answers::shortage;
 use super::*;
 use crate::difficulty::{self, Run, Signals};
 use crate::record::difficulty::DifficultyRow;
@@ -15,7 +14,7 @@ use anyhow::Context;
 use polars::prelude::{LazyFrame, SortMultipleOptions, col};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const STAGE: StageDef = StageDef {
     name: "estimate_difficulty",
@@ -129,6 +128,25 @@ pub fn signals_of(runs: &[Run<'_>], disagreement: Option<f64>) -> Option<Signals
         disagreement: disagreement?,
         confidence: difficulty::confidence(runs)?,
     })
+}
+
+/// What is wrong with a model's answers to a question, as `model: reason n, …`; none if there are as many as are needed.
+fn shortage(of_model: &ModelRuns, min_runs: u32) -> Option<String> {
+    let enough = of_model.runs.len() >= min_runs as usize;
+    if enough && of_model.disagreement.is_some() {
+        return None;
+    }
+    let mut reasons: BTreeMap<&str, u32> = BTreeMap::new();
+    for failed in &of_model.failed {
+        *reasons.entry(&failed.reason).or_default() += 1;
+    }
+    if enough {
+        reasons.insert("not_judged", 1);
+    } else if reasons.is_empty() {
+        reasons.insert("too_few_runs", u32::try_from(of_model.runs.len()).unwrap_or(u32::MAX));
+    }
+    let shown: Vec<String> = reasons.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+    Some(format!("{}: {}", of_model.model, shown.join(", ")))
 }
 
 impl TableStage for EstimateDifficulty {

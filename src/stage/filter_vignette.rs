@@ -109,12 +109,9 @@ impl ModelStage for FilterVignette {
         results: Vec<CallResult>,
         out: &mut Emitter<'_, AnsweredQuestion>,
     ) -> anyhow::Result<Verdict> {
-        for result in &results {
-            self.suitability.note(STAGE.name, field::VIGNETTE, &mut record, result, out)?;
-        }
-        let replies = match complete(results) {
+        let replies = match self.suitability.replies(STAGE.name, field::VIGNETTE, &mut record, results, out)? {
             Ok(replies) => replies,
-            Err(failure) => return Ok(failure.quarantine()),
+            Err(verdict) => return Ok(verdict),
         };
         for reply in &replies {
             let (fit, reason) = self.suitability.verdict(reply)?;

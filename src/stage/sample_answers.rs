@@ -158,22 +158,3 @@ fn run(sample: u32, reply: &Reply) -> anyhow::Result<Run> {
         call: reply.key.clone(),
     })
 }
-
-/// What is wrong with a model's answers to a question, as `model: reason n, …`; none if there are as many as are needed.
-pub fn shortage(of_model: &ModelRuns, min_runs: u32) -> Option<String> {
-    let enough = of_model.runs.len() >= min_runs as usize;
-    if enough && of_model.disagreement.is_some() {
-        return None;
-    }
-    let mut reasons: BTreeMap<&str, u32> = BTreeMap::new();
-    for failed in &of_model.failed {
-        *reasons.entry(&failed.reason).or_default() += 1;
-    }
-    if enough {
-        reasons.insert("not_judged", 1);
-    } else if reasons.is_empty() {
-        reasons.insert("too_few_runs", u32::try_from(of_model.runs.len()).unwrap_or(u32::MAX));
-    }
-    let shown: Vec<String> = reasons.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
-    Some(format!("{}: {}", of_model.model, shown.join(", ")))
-}

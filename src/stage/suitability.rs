@@ -3,7 +3,7 @@
 
 use super::ask::{self, Asking, JUDGEMENTS, NO, YES};
 use super::prompt::Variable;
-use super::{Call, CallResult, Control, Emitter, Expect, Reply, Resources};
+use super::{Call, CallResult, Control, Emitter, Expect, Failure, Reply, Resources, Verdict, complete};
 use crate::record::model::add_maker;
 use crate::record::question::{AnswerOption, AnsweredQuestion};
 use serde::Deserialize;
@@ -67,8 +67,24 @@ impl Suitability {
         Ok((ask::text_of(reply, VERDICT)? == YES, ask::text_of(reply, "reason")?))
     }
 
+    /// Writes down what was said, and gives all replies. With one voice missing nobody knows what all say, whatever the others
+    /// said: then it gives what becomes of the record.
+    pub fn replies(
+        &self,
+        stage: &str,
+        field: &str,
+        record: &mut AnsweredQuestion,
+        results: Vec<CallResult>,
+        out: &mut Emitter<'_, AnsweredQuestion>,
+    ) -> anyhow::Result<Result<Vec<Reply>, Verdict>> {
+        for result in &results {
+            self.note(stage, field, record, result, out)?;
+        }
+        Ok(complete(results).map_err(Failure::quarantine))
+    }
+
     /// Writes down what was said, and who said it.
-    pub fn note(
+    fn note(
         &self,
         stage: &str,
         field: &str,

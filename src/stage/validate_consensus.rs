@@ -89,13 +89,9 @@ impl ModelStage for ValidateConsensus {
         results: Vec<CallResult>,
         out: &mut Emitter<'_, AnsweredQuestion>,
     ) -> anyhow::Result<Verdict> {
-        for result in &results {
-            self.suitability.note(STAGE.name, field::CONSENSUS, &mut record, result, out)?;
-        }
-        // With one voice missing nobody knows whether they agree, whatever the others said.
-        let replies = match complete(results) {
+        let replies = match self.suitability.replies(STAGE.name, field::CONSENSUS, &mut record, results, out)? {
             Ok(replies) => replies,
-            Err(failure) => return Ok(failure.quarantine()),
+            Err(verdict) => return Ok(verdict),
         };
         let mut said = Vec::new();
         for reply in &replies {
