@@ -21,7 +21,11 @@ pub enum FileKind {
     Parquet,
     Png,
     Jpeg,
+    /// A picture in pixels, whatever its name says: JPEG, PNG, GIF, TIFF, WebP or BMP.
+    Image,
     Mp4,
+    /// A picture, film, sound or document: anything but a page and an error message.
+    Media,
     Html,
     /// Without NUL bytes, and not a page.
     Text,
@@ -42,7 +46,9 @@ impl FileKind {
             "parquet" => Self::Parquet,
             "png" => Self::Png,
             "jpeg" => Self::Jpeg,
+            "image" => Self::Image,
             "mp4" => Self::Mp4,
+            "media" => Self::Media,
             "html" => Self::Html,
             "text" => Self::Text,
             _ => return None,
@@ -62,7 +68,9 @@ impl FileKind {
             Self::Parquet => "parquet",
             Self::Png => "png",
             Self::Jpeg => "jpeg",
+            Self::Image => "image",
             Self::Mp4 => "mp4",
+            Self::Media => "media",
             Self::Html => "html",
             Self::Text => "text",
         }
@@ -83,6 +91,7 @@ const HEAD: usize = 64 << 10;
 const TAIL: usize = 66 << 10;
 
 /// The beginning and the end of a file; the same bytes for a small one.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -99,6 +108,13 @@ impl Sample {
             Ok::<_, io::Error>(piece)
         };
         Ok(Self { head: piece(0, HEAD)?, tail: piece(bytes.saturating_sub(TAIL as u64), TAIL)?, bytes })
+    }
+
+    /// The same of bytes that are in memory.
+    pub fn of(bytes: &[u8]) -> Self {
+        let (head, tail) = (bytes.get(..HEAD).unwrap_or(bytes), bytes.len().saturating_sub(TAIL));
+        let tail = bytes.get(tail..).unwrap_or_default();
+        Self { head: head.to_owned(), tail: tail.to_owned(), bytes: bytes.len() as u64 }
     }
 
     /// The text that the head begins with, without a byte order mark and leading space. A character that the head cuts,
@@ -172,7 +188,12 @@ pub fn check(kind: &FileKind, sample: &Sample) -> Result<(), Misfit> {
         FileKind::Parquet => (head.starts_with(b"PAR1"), head.len() >= 12 && sample.tail.ends_with(b"PAR1")),
         FileKind::Png => (head.starts_with(PNG), contains(&sample.tail, b"IEND")),
         FileKind::Jpeg => (head.starts_with(JPEG), true),
+        FileKind::Image => (is_image(head), !head.starts_with(PNG) || contains(&sample.tail, b"IEND")),
         FileKind::Mp4 => (is_mp4(head), true),
+        FileKind::Media => {
+            let text = sample.text();
+            (binary(head).is_some() || !(text.is_empty() || is_page(&text) || is_json_error(sample)), true)
+        }
         FileKind::Html => {
             let text = sample.text();
             (is_page(&text) && !is_bot_check(&text), true)
@@ -189,13 +210,24 @@ pub fn check(kind: &FileKind, sample: &Sample) -> Result<(), Misfit> {
     }
 }
 
-const GZIP: &[u8] = b"\x1f\x8b\x08";
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
-const JPEG: &[u8] = b"\xff\xd8\xff";
+pub(crate) const GZIP: &[u8] = b"\x1f\x8b\x08";
+pub(crate) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+pub(crate) const JPEG: &[u8] = b"\xff\xd8\xff";
 
-fn is_zip(head: &[u8]) -> bool {
+pub(crate) fn is_zip(head: &[u8]) -> bool {
     // The second is an archive without files.
     head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
+}
+
+/// The first bytes of TIFF, in both orders of bytes, and of its form for large files.
+const TIFF: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
+
+fn is_image(head: &[u8]) -> bool {
+    let begins = |magic: &[u8]| head.starts_with(magic);
+    let is_webp = begins(b"RIFF") && head.get(8..12) == Some(b"WEBP");
+    // The size of a BMP's header follows its own size and four bytes of zero.
+    let is_bmp = begins(b"BM") && head.get(6..10) == Some(&[0; 4]);
+    begins(JPEG) || begins(PNG) || begins(b"GIF8") || TIFF.into_iter().any(begins) || is_webp || is_bmp
 }
 
 fn is_mp4(head: &[u8]) -> bool {
@@ -212,6 +244,7 @@ fn binary(head: &[u8]) -> Option<&'static str> {
         (head.starts_with(PNG), "a PNG image"),
         (head.starts_with(JPEG), "a JPEG image"),
         (is_mp4(head), "an MP4 video"),
+        (is_image(head), "an image"),
         (head.contains(&0), "a binary file"),
     ];
     kinds.into_iter().find(|(is, _)| *is).map(|(_, name)| name)
@@ -231,7 +264,7 @@ fn holds_tar(head: &[u8]) -> bool {
 }
 
 /// An HTML page, however it begins: comments and white space may stand before it.
-fn is_page(text: &str) -> bool {
+pub(crate) fn is_page(text: &str) -> bool {
     let mut rest = text;
     while let Some(after) = rest.strip_prefix("<!--").and_then(|comment| comment.split_once("-->")) {
         rest = after.1.trim_start();
@@ -241,7 +274,7 @@ fn is_page(text: &str) -> bool {
 }
 
 /// Elements that a page without `<html>` begins with.
-fn is_page_element(name: &str) -> bool {
+pub(crate) fn is_page_element(name: &str) -> bool {
     ["html", "head", "title", "body", "script", "meta"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
@@ -273,7 +306,7 @@ fn is_json_error(sample: &Sample) -> bool {
 }
 
 /// The name of the first element, with its prefix, behind the XML declaration, comments, instructions and a document type.
-fn root_element(text: &str) -> Option<&str> {
+pub(crate) fn root_element(text: &str) -> Option<&str> {
     let mut rest = text;
     loop {
         rest = rest.trim_start();
@@ -297,11 +330,11 @@ fn root_element(text: &str) -> Option<&str> {
 }
 
 /// A name without its prefix.
-fn local(name: &str) -> &str {
+pub(crate) fn local(name: &str) -> &str {
     name.rsplit(':').next().unwrap_or(name)
 }
 
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
+pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
