@@ -1,12 +1,140 @@
-//! What an article holds. Everything is a scalar, a text, a unit enum, a list or a struct of these, so that it can be
-//! a row; lists refer to each other by position.
+//! A published article with the files of its package, as it moves through a pipeline.
 //!
-//! Offsets into texts and into the file count bytes of UTF-8.
+//! Everything is a scalar, a text, a unit enum, a list or a struct of these, so that it can be a row; lists refer to each
+//! other by position. Offsets into texts and into the file count bytes of UTF-8.
 
-use super::error::line_of;
+use super::model::{MadeBy, ReplyTrace};
+use super::{Hash, Provenance, Record, RecordId, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+
+/// An article of PubMed Central with what its package holds (ClinMM-Bench, 4.1.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArticleRecord {
+    pub record_id: RecordId,
+    /// Its rights are the strictest of the snapshot's and of what the article and the archive say of it.
+    pub provenance: Provenance,
+    /// Specialty whose query found the article; null if nobody noted one.
+    pub specialty: Option<String>,
+    /// Version of the article in the archive, where its package is named by one.
+    pub version: Option<u32>,
+    /// Files beside the XML in its package, sorted by name.
+    pub files: Vec<PackageFile>,
+    /// Graphics of the figures, in order; empty until `filter_media`.
+    pub images: Vec<ImageAsset>,
+    /// The one patient that the record speaks of, where an article of several was split; null otherwise.
+    pub patient: Option<PatientSegment>,
+    pub made_by: Vec<MadeBy>,
+    pub replies: Vec<ReplyTrace>,
+    /// What a user should know, such as `licence_disagreement` or `corrected`; sorted.
+    pub flags: Vec<String>,
+    pub article: Article,
+}
+
+impl Row for ArticleRecord {
+    const NAME: &'static str = "article";
+    const TITLE: &'static str = "A published article with the files of its package.";
+}
+
+impl Record for ArticleRecord {
+    fn record_id(&self) -> &RecordId {
+        &self.record_id
+    }
+
+    fn set_record_id(&mut self, id: RecordId) {
+        self.record_id = id;
+    }
+
+    fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+}
+
+/// A file of an article's package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PackageFile {
+    /// Below the folder of the package, with forward slashes.
+    pub name: String,
+    pub sha256: Hash,
+    pub bytes: u64,
+}
+
+/// A graphic of a figure: one image of a case, if it is usable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImageAsset {
+    /// Label of the figure as printed, and the number of the graphic where a figure has several: `Figure 2`, `Figure 2 (1)`.
+    pub image_id: String,
+    /// Position in [`Article::figures`].
+    pub figure: u32,
+    /// From 0, in [`Figure::graphics`].
+    pub panel: u32,
+    /// `xlink:href` as it stands.
+    pub href: Option<String>,
+    pub state: ImageState,
+    /// What decided about `state`, in plain words; empty for a usable image.
+    pub detail: String,
+    /// Kind of picture by its caption, such as `computed tomography`; null if no rule knows it.
+    pub image_type: Option<String>,
+    /// Words of the caption that decided about `image_type`.
+    pub image_type_evidence: Option<String>,
+    /// Name in [`ArticleRecord::files`].
+    pub file: Option<String>,
+    /// Of the file as it was published.
+    pub sha256: Option<Hash>,
+    /// Pixels, upright.
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    /// `jpeg`, `png`, `gif`, `tiff`, `webp` or `bmp`, by content.
+    pub format: Option<String>,
+    /// Difference hash of the picture, 16 hexadecimal digits.
+    pub difference_hash: Option<String>,
+    /// `image_id` of an earlier image whose hash differs in few bits. Nothing is removed for it.
+    pub similar_to: Option<String>,
+    /// What was done to make the derived picture, such as `inks_to_rgb`; empty if there is none.
+    pub conversions: Vec<String>,
+    /// A picture made of the file, where it must be converted to be shown, or holds data about people and devices, and its
+    /// licence allows it.
+    pub derived_sha256: Option<Hash>,
+    /// `png` or `jpeg`
+    pub derived_format: Option<String>,
+    /// SPDX expression: the article's licence and what the figure says of itself.
+    pub licence: String,
+    /// What the figure says of its origin and permission.
+    pub attribution: Option<String>,
+}
+
+/// Whether an image can be part of a case, and if not, why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageState {
+    Usable,
+    /// A chart, a flow diagram, a pedigree: not an image of a patient.
+    NotMedical,
+    /// A side is shorter than the least.
+    LowResolution,
+    /// The same bytes as an earlier image of the article.
+    Duplicate,
+    /// The figure says that it is under other terms than the article.
+    NotLicensed,
+    /// The package holds no file for it, or several that fit alike.
+    MissingFile,
+    /// The file is there and cannot be used; what is wrong stands in the detail.
+    Broken,
+}
+
+/// What belongs to one patient of an article about several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PatientSegment {
+    /// From 1, in the order of the text.
+    pub number: u32,
+    /// How the article calls the patient, such as `Case 2`.
+    pub label: Option<String>,
+    /// Positions of paragraphs, ascending.
+    pub paragraphs: Vec<u32>,
+    /// Positions of figures, ascending.
+    pub figures: Vec<u32>,
+}
 
 /// A JATS article (ANSI/NISO Z39.96), Archiving, Publishing or Authoring.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -638,23 +766,4 @@ pub enum WarningKind {
     TableSpans,
     /// A date that no calendar has.
     Date,
-}
-
-/// More warnings of a file would only say the same.
-const MAX_WARNINGS: usize = 100;
-
-impl Warning {
-    /// Adds a warning about a byte of the file.
-    pub(super) fn add(
-        warnings: &mut Vec<Self>,
-        source: &str,
-        kind: WarningKind,
-        byte: usize,
-        detail: impl Into<String>,
-    ) {
-        if warnings.len() < MAX_WARNINGS {
-            let line = line_of(source.as_bytes(), byte);
-            warnings.push(Self { kind, detail: detail.into(), line, byte: u32::try_from(byte).unwrap_or(u32::MAX) });
-        }
-    }
 }

@@ -1,17 +1,20 @@
 //! Typed records that cross stages. One struct per record type; the Arrow schema and the JSON
 //! Schema both come from the struct, never from data.
 
+pub mod article;
 pub mod correction;
 pub mod decision;
 pub mod difficulty;
 pub mod id;
 pub mod ledger;
+pub mod licence;
 pub mod model;
 pub mod provenance;
 pub mod question;
 pub mod raw;
 pub mod release;
 pub mod slots;
+pub mod staged;
 
 use anyhow::Context;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -85,6 +88,8 @@ impl std::fmt::Debug for RowType {
 
 /// Every row type that leaves a stage or stands in a release; `casemill schema` writes these.
 pub const ROW_TYPES: &[RowType] = &[
+    RowType::of::<article::ArticleRecord>(),
+    RowType::of::<staged::StagedCase>(),
     RowType::of::<question::Question>(),
     RowType::of::<question::AnsweredQuestion>(),
     RowType::of::<slots::SlotRecord>(),
@@ -105,6 +110,8 @@ pub const ROW_TYPES: &[RowType] = &[
     RowType::of::<release::ReleaseJudgementRow>(),
     RowType::of::<release::RunRow>(),
     RowType::of::<release::CorrectionRow>(),
+    RowType::of::<release::MediaRow>(),
+    RowType::of::<staged::ClinmmCase>(),
 ];
 
 /// The declared Arrow schema of a row type: plain UTF-8, list elements named `element`, unit enums

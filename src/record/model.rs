@@ -23,7 +23,8 @@ pub struct ReplyTrace {
 /// Who made a field of a record. A field that several made together has an entry for each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct MadeBy {
-    /// `vignette` (that it is fit), `consensus` (that several say so), `slots`, `judgement`, `specialty`, `difficulty`.
+    /// `vignette` (that it is fit), `consensus` (that several say so), `slots`, `conversion` (of an article), `judgement`,
+    /// `specialty`, `difficulty`.
     pub field: String,
     /// `rules`, `reviewers`, a model as `provider/model`, or `not_run`.
     pub by: String,
@@ -39,6 +40,7 @@ pub mod field {
     pub const VIGNETTE: &str = "vignette";
     pub const CONSENSUS: &str = "consensus";
     pub const SLOTS: &str = "slots";
+    pub const CONVERSION: &str = "conversion";
     pub const JUDGEMENT: &str = "judgement";
     pub const SPECIALTY: &str = "specialty";
     pub const DIFFICULTY: &str = "difficulty";

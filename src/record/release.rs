@@ -185,3 +185,55 @@ impl Row for CorrectionRow {
     const NAME: &'static str = "correction";
     const TITLE: &'static str = "What reviewers changed of the record of a case.";
 }
+
+/// An image of a case, and whether its file is in the release. Key: `case_id`, `ordinal`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MediaRow {
+    pub case_id: String,
+    /// From 0, in the order of the dialogue.
+    pub ordinal: u32,
+    /// Label in the article.
+    pub image_id: String,
+    /// SHA-256 of the file as it was published.
+    pub sha256: Hash,
+    /// SHA-256 of the picture that is shown: the same, or that of a PNG made of it.
+    pub shown_sha256: Hash,
+    /// The picture below the release folder; null if the profile may not hold it: see `recipes/media.jsonl`.
+    pub path: Option<String>,
+    /// Why it is not in the release: `profile_licence` or `profile_access`.
+    pub withheld: Option<String>,
+    /// Pixels, upright.
+    pub width: u32,
+    pub height: u32,
+    /// SPDX expression.
+    pub licence: String,
+    pub access: Access,
+    pub attribution: Option<String>,
+}
+
+impl Row for MediaRow {
+    const NAME: &'static str = "media";
+    const TITLE: &'static str = "An image of a case, and whether its file is in the release.";
+}
+
+/// What to name when a case is passed on: a line of `ATTRIBUTION.csv`. It can name the diagnosis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CitationRow {
+    pub case_id: String,
+    pub title: Option<String>,
+    /// Parted by `; `.
+    pub authors: String,
+    pub journal: Option<String>,
+    pub year: Option<u32>,
+    pub doi: Option<String>,
+    pub pmid: Option<String>,
+    pub pmcid: Option<String>,
+    pub version: Option<u32>,
+    pub copyright: Option<String>,
+    /// SPDX expression.
+    pub licence: String,
+    /// Where its text is found; empty for what has none.
+    pub licence_url: String,
+    /// What was done to the work, as the licences ask to be told.
+    pub changes: String,
+}

@@ -8,6 +8,7 @@ pub mod lines;
 pub mod medmcqa;
 pub mod medqa;
 pub mod nejm;
+pub mod pmc;
 pub mod strict_json;
 pub mod tables;
 

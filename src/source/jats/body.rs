@@ -1,14 +1,15 @@
 //! Paragraphs in document order with all the sections around them, and what stands among them.
 
-use super::model::{
-    Article, BodyState, Definition, Paragraph, ParagraphElement, ParagraphKind, Passage, Place, Region, Section,
-    SubArticle, SubArticleKind, Warning, WarningKind,
-};
+use super::error::warn;
 use super::tags::Tag;
 use super::text::{plain, plain_all, plain_some, write};
 use super::tree::Element;
 use super::{Budget, Limits};
 use super::{floats, front};
+use crate::record::article::{
+    Article, BodyState, Definition, Paragraph, ParagraphElement, ParagraphKind, Passage, Place, Region, Section,
+    SubArticle, SubArticleKind, WarningKind,
+};
 
 /// Reads body, back matter, floats and sub-articles.
 pub fn read(source: &str, element: Element<'_, '_>, limits: Limits, budget: &mut Budget, article: &mut Article) {
@@ -124,7 +125,7 @@ impl Walk<'_> {
         } else {
             let detail = "the body has elements, but no paragraph with words";
             let kind = WarningKind::BodyWithoutParagraphs;
-            Warning::add(&mut self.article.warnings, self.source, kind, body.bytes().start as usize, detail);
+            warn(&mut self.article.warnings, self.source, kind, body.bytes().start as usize, detail);
             BodyState::WithoutParagraphs
         };
     }
@@ -285,7 +286,7 @@ impl Walk<'_> {
         };
         for (kind, byte) in writer.warnings {
             let detail = "none of the forms of this formula has words";
-            Warning::add(&mut self.article.warnings, self.source, kind, byte as usize, detail);
+            warn(&mut self.article.warnings, self.source, kind, byte as usize, detail);
         }
         let index = position(&self.article.paragraphs);
         let section_path = self.budget.path(&self.path);

@@ -3,9 +3,9 @@
 //! retracted article to its notice by `retraction-forward`.
 
 use super::front::related;
-use super::model::{Article, EditorialState};
 use super::tags::Tag;
 use super::tree::Element;
+use crate::record::article::{Article, EditorialState};
 
 /// Decides the state by article type, title, subjects, events and links. The gravest counts, a notice before what it says
 /// of another article.

@@ -1,5 +1,6 @@
 //! Why a file is not read, with the place where that shows.
 
+use super::{Warning, WarningKind};
 use serde::{Deserialize, Serialize};
 
 /// What is wrong with a file that gives no article.
@@ -52,4 +53,21 @@ pub(super) fn line_of(source: &[u8], byte: usize) -> u64 {
     let before = source.get(..byte.min(source.len())).unwrap_or_default();
     let breaks = before.iter().filter(|byte| **byte == b'\n').count();
     u64::try_from(breaks).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+/// More warnings of a file would only say the same.
+const MAX_WARNINGS: usize = 100;
+
+/// Adds a warning about a byte of the file.
+pub(super) fn warn(
+    warnings: &mut Vec<Warning>,
+    source: &str,
+    kind: WarningKind,
+    byte: usize,
+    detail: impl Into<String>,
+) {
+    if warnings.len() < MAX_WARNINGS {
+        let line = line_of(source.as_bytes(), byte);
+        warnings.push(Warning { kind, detail: detail.into(), line, byte: u32::try_from(byte).unwrap_or(u32::MAX) });
+    }
 }

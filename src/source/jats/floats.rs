@@ -2,10 +2,10 @@
 
 use super::Budget;
 use super::body::{Context, Walk, caption};
-use super::model::{Anchor, Article, Figure, Graphic, LooseGraphic, Mention, Passage, SourceRun, Supplement};
 use super::tags::Tag;
 use super::text::{graphic_element, plain_all, plain_some};
 use super::tree::Element;
+use crate::record::article::{Anchor, Article, Figure, Graphic, LooseGraphic, Mention, Passage, SourceRun, Supplement};
 use std::collections::BTreeMap;
 
 /// What figures or tables of a group share.

@@ -1,10 +1,10 @@
 //! Formulas in a line of text: one of the encodings that are offered, TeX before MathML before anything with words.
 
-use super::model::WarningKind;
 use super::scripts::{lowered, raised};
 use super::tags::Tag;
 use super::text::{Source, Writer, raw_words};
 use super::tree::{Child, Element, Text, is_space};
+use crate::record::article::WarningKind;
 
 /// What stands for a formula that is only an image.
 pub const NO_TEXT: &str = "[formula]";

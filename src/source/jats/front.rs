@@ -1,13 +1,14 @@
 //! Metadata of an article: ids, titles, abstracts, people, journal, dates, keywords.
 
-use super::model::{
-    Abstract, AbstractParagraph, AbstractState, Article, ArticleDate, Contributor, Keyword, Passage, RelatedArticle,
-    StatedId, Warning, WarningKind,
-};
+use super::error::warn;
 use super::tags::Tag;
 use super::text::{plain, plain_all, plain_some, write, write_all};
 use super::tree::Element;
 use super::{Budget, body, permissions};
+use crate::record::article::{
+    Abstract, AbstractParagraph, AbstractState, Article, ArticleDate, Contributor, Keyword, Passage, RelatedArticle,
+    StatedId, Warning, WarningKind,
+};
 use std::collections::BTreeMap;
 
 /// Reads `front`.
@@ -133,7 +134,7 @@ fn ids(source: &str, meta: Element<'_, '_>, article: &mut Article) {
         None => *slot = Some(value),
         Some(known) if *known != value => {
             let detail = format!("{kind} is `{known}` and `{value}`; the first counts");
-            Warning::add(&mut warnings, source, WarningKind::IdConflict, byte, detail);
+            warn(&mut warnings, source, WarningKind::IdConflict, byte, detail);
         }
         Some(_) => {}
     };
@@ -141,6 +142,10 @@ fn ids(source: &str, meta: Element<'_, '_>, article: &mut Article) {
     for wanted in ["pmcid", "pmc", "pmcid-ver", "pmc-uid", "accession", "pmcaid"] {
         for stated in ids.stated.iter().filter(|stated| stated.id_type == wanted) {
             if wanted == "accession" && !stated.value.starts_with("PMC") {
+                continue;
+            }
+            // A number of the archive's own, usually but not always that of the id.
+            if wanted == "pmcaid" && ids.pmcid.is_some() {
                 continue;
             }
             let Some((pmcid, version)) = pmcid(&stated.value) else { continue };
@@ -280,7 +285,7 @@ fn date(source: &str, element: Element<'_, '_>, event: Option<String>, warnings:
     let is_day = date.day.is_none_or(|day| (1..=days).contains(&day));
     if !is_month || !is_day {
         let detail = format!("`{}` is no date", date.stated);
-        Warning::add(warnings, source, WarningKind::Date, element.bytes().start as usize, detail);
+        warn(warnings, source, WarningKind::Date, element.bytes().start as usize, detail);
         if !is_month {
             date.month = None;
         }

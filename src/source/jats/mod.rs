@@ -12,7 +12,6 @@ mod error;
 mod floats;
 mod formula;
 mod front;
-mod model;
 mod permissions;
 mod references;
 mod scripts;
@@ -23,8 +22,8 @@ mod tests;
 mod text;
 mod tree;
 
+pub use crate::record::article::*;
 pub use error::{JatsError, JatsFault};
-pub use model::*;
 
 use std::cell::OnceCell;
 use tags::Tag;
@@ -64,6 +63,24 @@ pub fn read(bytes: &[u8], limits: Limits) -> Result<Article, JatsError> {
 
 /// Reads all articles of a file, at least one.
 pub fn read_all(bytes: &[u8], limits: Limits) -> Result<Vec<Article>, JatsError> {
+    read_each(bytes, limits, read_article)
+}
+
+/// Reads what comes before the text of all articles of a file: enough to know which they are.
+pub fn identify_all(bytes: &[u8], limits: Limits) -> Result<Vec<Article>, JatsError> {
+    read_each(bytes, limits, |source, element, _, _| {
+        let bytes = element.bytes();
+        let mut article = Article { byte_start: bytes.start, byte_end: bytes.end, ..Article::default() };
+        front::read(source, element, &mut Budget::new(bytes.len()), &mut article);
+        Ok(article)
+    })
+}
+
+fn read_each(
+    bytes: &[u8],
+    limits: Limits,
+    read_article: impl Fn(&str, Element<'_, '_>, Limits, &Tree<'_>) -> Result<Article, JatsError>,
+) -> Result<Vec<Article>, JatsError> {
     let max_bytes = limits.max_bytes.min(u32::MAX as usize - 1);
     if bytes.len() > max_bytes {
         let detail = format!("the file has {} bytes, more than the {max_bytes} allowed", bytes.len());

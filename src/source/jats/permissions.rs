@@ -1,10 +1,10 @@
 //! The licence of an article. It is read from `permissions` alone, in three ways that are kept apart: the address, the
 //! words, and the declared type. Where they differ, all that any of them demands holds.
 
-use super::model::{License, LicenseFamily, Permissions};
 use super::tags::Tag;
 use super::text::{plain, plain_all};
 use super::tree::Element;
+use crate::record::article::{License, LicenseFamily, Permissions};
 
 /// Reads a `permissions` block.
 pub fn read(element: Element<'_, '_>, permissions: &mut Permissions) {

@@ -2,10 +2,10 @@
 
 use super::body::{Context, Walk};
 use super::front::{doi, pmcid};
-use super::model::Reference;
 use super::tags::Tag;
 use super::text::{plain, plain_all, plain_some};
 use super::tree::Element;
+use crate::record::article::Reference;
 
 impl Walk<'_> {
     /// Reads a list of references, which may hold others.

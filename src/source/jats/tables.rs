@@ -1,11 +1,12 @@
 //! Tables as grids: XHTML tables and CALS tables (`tgroup`), with their spans.
 
 use super::body::{Context, Walk, caption};
+use super::error::warn;
 use super::floats::{Group, graphics, weight};
-use super::model::{Cell, Graphic, Table, TableContent, Warning, WarningKind};
 use super::tags::Tag;
 use super::text::{plain_all, plain_some, write_all};
 use super::tree::Element;
+use crate::record::article::{Cell, Graphic, Table, TableContent, WarningKind};
 use std::collections::BTreeMap;
 
 /// As in HTML (section 4.9.12 of the standard): wider cells are cut.
@@ -91,7 +92,7 @@ impl Walk<'_> {
         if builder.area > self.limits.max_table_cells {
             let detail = "cells span more than a table may have; their spans are taken as 1";
             let byte = grid.bytes().start as usize;
-            Warning::add(&mut self.article.warnings, self.source, WarningKind::TableSpans, byte, detail);
+            warn(&mut self.article.warnings, self.source, WarningKind::TableSpans, byte, detail);
             builder = Grid::default();
             for group in &groups {
                 builder.group(group, &names, None);

@@ -3,10 +3,10 @@
 //! What is not running text (figures, tables, lists, boxes) is set aside with the offset at which it stood, and the words
 //! after it go on.
 
-use super::model::{GraphicElement, Mention, Passage, RunKind, SourceRun, WarningKind};
 use super::scripts::{Raised, lowered, raised, raising};
 use super::tags::Tag;
 use super::tree::{Child, Element, Text, is_space};
+use crate::record::article::{GraphicElement, Mention, Passage, RunKind, SourceRun, WarningKind};
 
 /// Builds one passage.
 #[derive(Debug)]

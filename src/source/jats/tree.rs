@@ -5,9 +5,10 @@
 
 use super::Limits;
 use super::entities::{Bounds, Entities, Meaning, character_of};
+use super::error::warn;
 use super::error::{JatsError, JatsFault};
-use super::model::{Warning, WarningKind};
 use super::tags::Tag;
+use crate::record::article::{Warning, WarningKind};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use quick_xml::events::attributes::Attributes;
@@ -91,7 +92,7 @@ impl<'a> Tree<'a> {
         let entities = entities.get_or_init(Entities::default);
         let mut warnings = building.warnings;
         for (byte, detail) in &entities.ignored {
-            Warning::add(&mut warnings, source, WarningKind::SubsetIgnored, *byte, detail.clone());
+            warn(&mut warnings, source, WarningKind::SubsetIgnored, *byte, detail.clone());
         }
         Ok(Self { nodes: building.nodes, entities, warnings })
     }
@@ -304,7 +305,7 @@ impl<'a> Building<'a> {
                     "is not known"
                 };
                 let detail = format!("the entity &{name}; {why}");
-                Warning::add(&mut self.warnings, self.source, WarningKind::UnknownEntity, from as usize, detail);
+                warn(&mut self.warnings, self.source, WarningKind::UnknownEntity, from as usize, detail);
                 self.text(Tag::Replaced, from, to, UNKNOWN);
             }
         }
