@@ -284,7 +284,12 @@ enum SourcesCommand {
     List,
     /// Hash the files of a source and compare them with what is known of it
     Check { name: String },
-    /// Get the files that sources/<name>.toml names under [fetch]; what was got before is kept, and cut files go on
+    /// Get the files that sources/<name>.toml names under [fetch], or the articles of its services; what was got before is
+    /// kept, and cut files go on
+    ///
+    /// Examples: casemill sources fetch pmc --raw data/raw --limit 24
+    ///           casemill sources fetch pmc --raw data/raw --ids ids.txt --from opendata
+    #[command(verbatim_doc_comment)]
     Fetch(sources::FetchArguments),
 }
 

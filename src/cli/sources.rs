@@ -1,15 +1,19 @@
 //! `casemill sources`: what there is, whether it is whole, and getting it.
 
-use super::{Global, interruption, print};
+use super::{Global, interruption, print, release_date};
 use anyhow::Context;
+use casemill::config::source::PmcConfig;
+use casemill::env;
 use casemill::error::{Code, usage};
 use casemill::record::Hash;
 use casemill::report::grouped;
 use casemill::service::fetch::kinds::FileKind;
-use casemill::service::fetch::{FetchFile, FetchOptions, FetchPlan, Progress, fetch};
+use casemill::service::fetch::{FetchFile, FetchOptions, FetchPlan, FileState, Progress, fetch};
+use casemill::service::pmc::plan::{self, Request, Summary, Told};
 use casemill::store::raw::RawHashes;
 use clap::Args;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(Args)]
@@ -18,6 +22,36 @@ pub struct FetchArguments {
     /// Take what differs from fetch.lock.json, or from a file that is there without an entry in it, instead of refusing it
     #[arg(long)]
     update: bool,
+    #[command(flatten)]
+    articles: ArticleArguments,
+}
+
+/// Only for a source with services in place of files ([pmc] in sources/<name>.toml).
+#[derive(Args)]
+struct ArticleArguments {
+    /// At most so many articles, of all specialties by turns
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Ask these services instead of those in sources/<name>.toml: eutils or europepmc to search, opendata, europepmc and
+    /// local to get articles from, in this order
+    #[arg(long, value_name = "SERVICE,…", value_delimiter = ',')]
+    from: Vec<String>,
+    /// Articles to get, without a search: one a line, PMC123, if wanted with a specialty behind it
+    #[arg(long, value_name = "FILE")]
+    ids: Option<PathBuf>,
+    /// Packages that are on this machine, as folders PMC123.1/ or as PMC123.tar.gz; what is there is not asked for elsewhere
+    #[arg(long, value_name = "DIR")]
+    packages: Option<PathBuf>,
+    /// Search and select, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl ArticleArguments {
+    fn is_any(&self) -> bool {
+        let Self { limit, from, ids, packages, dry_run } = self;
+        limit.is_some() || !from.is_empty() || ids.is_some() || packages.is_some() || *dry_run
+    }
 }
 
 /// How often a file that is being received says how far it is.
@@ -26,6 +60,12 @@ const SHOWN: Duration = Duration::from_secs(5);
 pub fn fetch_files(global: &Global, arguments: &FetchArguments) -> anyhow::Result<Code> {
     let config = global.project()?.source(&arguments.name)?;
     let folder = global.workspace().raw.join(&config.name);
+    if let Some(services) = &config.pmc {
+        return fetch_articles(global, arguments, &config.name, services, folder);
+    }
+    if arguments.articles.is_any() {
+        return Err(usage(format!("{} has no [pmc]: --update is all that fetching its files takes", config.file)));
+    }
     if config.fetch.is_empty() {
         return Err(usage(format!(
             "{} names no file that can be fetched ([fetch.…] with url, path and kind); by hand: {}",
@@ -35,13 +75,12 @@ pub fn fetch_files(global: &Global, arguments: &FetchArguments) -> anyhow::Resul
     }
     let file = |(name, declared): (&String, &casemill::config::source::FetchConfig)| -> anyhow::Result<FetchFile> {
         let place = || format!("{}: fetch.{name}", config.file);
+        let kind = FileKind::from_name(&declared.kind)
+            .ok_or_else(|| usage(format!("{}.kind: `{}` is no kind of file", place(), declared.kind)))?;
+        let url = declared.url.parse().with_context(place)?;
         Ok(FetchFile {
-            url: declared.url.parse().with_context(place)?,
-            path: declared.path.clone(),
             sha256: declared.sha256.clone(),
-            kind: FileKind::from_name(&declared.kind)
-                .ok_or_else(|| usage(format!("{}.kind: `{}` is no kind of file", place(), declared.kind)))?,
-            max_bytes: declared.max_bytes,
+            ..FetchFile::new(url, &declared.path, kind, declared.max_bytes)
         })
     };
     let files = config.fetch.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
@@ -67,15 +106,142 @@ pub fn fetch_files(global: &Global, arguments: &FetchArguments) -> anyhow::Resul
     print(global, &json!({"source": config.name, "files": rows, "has_source_toml": has_rights}), || {
         let mut text: String = report.files.iter().map(|file| format!("{}: {}\n", file.path, file.state)).collect();
         if !has_rights {
-            text += &format!(
-                "{}/source.toml is not there: write snapshot, licence, access and llm_egress of these files into it\n",
-                folder.display()
-            );
+            text += &without_rights(&folder);
         }
         text
     })?;
     report.check()?;
     Ok(Code::Done)
+}
+
+/// Articles of PubMed Central.
+fn fetch_articles(
+    global: &Global,
+    arguments: &FetchArguments,
+    name: &str,
+    config: &PmcConfig,
+    folder: PathBuf,
+) -> anyhow::Result<Code> {
+    let ArticleArguments { limit, from, ids, packages, dry_run } = &arguments.articles;
+    let read_ids = |path: &PathBuf| {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| usage(format!("--ids {shown}: {error}")))?;
+        plan::parse_ids(&shown, &text)
+    };
+    // The day is part of what is written, so a build that says its day gets that one.
+    let date: jiff::civil::Date = match release_date(None)? {
+        Some(text) => text.parse()?,
+        None => jiff::Timestamp::now().strftime("%Y-%m-%d").to_string().parse()?,
+    };
+    let request = Request {
+        config,
+        folder: folder.clone(),
+        ids: ids.as_ref().map(read_ids).transpose()?,
+        limit: *limit,
+        dry_run: *dry_run,
+        from: from.clone(),
+        packages: packages.clone(),
+        date,
+        email: env::read(&config.email_variable),
+        key: env::read(&config.key_variable),
+    };
+    let stop = interruption()?;
+    let options = FetchOptions {
+        update: arguments.update,
+        concurrency: usize::try_from(config.concurrency)?,
+        host_requests_per_minute: plan::rates(config, request.key.is_some()),
+        date: Some(date.to_string()),
+        stop: Some(&stop),
+        ..FetchOptions::default()
+    };
+    let shown = std::cell::Cell::new(Instant::now());
+    let finished = std::cell::Cell::new(0u64);
+    let summary = plan::run(&request, &options, &|told| match told {
+        _ if global.quiet => {}
+        Told::Step(text) => eprintln!("{text}"),
+        // Of thousands of small files only what does not go as it should is told one by one.
+        Told::File(progress @ Progress::Waiting { .. }) => show(&progress, &shown),
+        Told::File(progress @ Progress::Finished { state, .. }) => {
+            finished.set(finished.get() + 1);
+            if !matches!(state, FileState::Fetched | FileState::Kept) {
+                show(&progress, &shown);
+            } else if shown.get().elapsed() >= SHOWN {
+                shown.set(Instant::now());
+                eprintln!("{} files", grouped(finished.get()));
+            }
+        }
+        Told::File(_) => {}
+    })?;
+    let has_rights = folder.join(casemill::config::source::RIGHTS_FILE).is_file();
+    let mut document = serde_json::to_value(&summary)?;
+    if let Some(document) = document.as_object_mut() {
+        document.insert("source".to_owned(), json!(name));
+        document.insert("has_source_toml".to_owned(), json!(has_rights));
+    }
+    print(global, &document, || {
+        let mut text = articles_text(&summary);
+        if !has_rights && !summary.dry_run {
+            text += &without_rights(&folder);
+        }
+        text
+    })?;
+    if summary.failed == 0 {
+        return Ok(Code::Done);
+    }
+    let (failed, problems) = (summary.failed, &summary.problems);
+    let mut message = format!("{failed} of {} articles are not as they should be:", summary.selected);
+    for problem in problems.iter().take(SHOWN_PROBLEMS) {
+        message += &format!("\n{problem}");
+    }
+    if let Some(more) = problems.len().checked_sub(SHOWN_PROBLEMS).filter(|more| *more > 0) {
+        message += &format!("\nand {more} more; see {}", folder.join(plan::OUTCOMES_FILE).display());
+    }
+    Err(casemill::error::input(message))
+}
+
+/// Problems that an error names; `outcomes.jsonl` has all.
+const SHOWN_PROBLEMS: usize = 20;
+
+fn articles_text(summary: &Summary) -> String {
+    let mut text = String::new();
+    if let Some(search) = &summary.search {
+        let when = if search.from_earlier_run { "searched earlier, on" } else { "searched on" };
+        text += &format!("{} {when} {}, published before {}\n", search.service, search.date, search.published_before);
+        for ((specialty, hits), query) in search.hits.iter().zip(&search.queries) {
+            text += &format!("  {specialty}: {} hits\n", grouped(*hits));
+            if summary.dry_run {
+                text += &format!("    {query}\n");
+            }
+        }
+        text += &format!("found {}, unique {}", search.found, search.unique);
+        text += &format!(", {} of them not in PubMed Central\n", search.without_pmcid);
+        for difference in &search.differences {
+            text += &format!("  not as published: {difference}\n");
+        }
+    }
+    let by_specialty: Vec<String> = summary.by_specialty.iter().map(|(name, n)| format!("{name} {n}")).collect();
+    text += &format!("selected {} articles ({})\n", summary.selected, by_specialty.join(", "));
+    if summary.dry_run {
+        return text;
+    }
+    let Summary { resolved, not_open_access, absent, metadata_only, complete, failed, retracted, manuscripts, .. } =
+        summary;
+    text += &format!("resolved {resolved}, of these not open access {not_open_access}; absent {absent}\n");
+    text += &format!("complete {complete}, without body {metadata_only}, failed {failed}\n");
+    text += &format!("marked as retracted {retracted}, manuscripts {manuscripts}\n");
+    let files = summary.files;
+    text += &format!(
+        "files: fetched {}, kept {}, updated {}, failed {}, left out {}\n",
+        files.fetched, files.kept, files.updated, files.failed, files.left_out
+    );
+    text
+}
+
+fn without_rights(folder: &Path) -> String {
+    format!(
+        "{}/source.toml is not there: write snapshot, licence, access and llm_egress of these files into it\n",
+        folder.display()
+    )
 }
 
 fn show(progress: &Progress<'_>, shown: &std::cell::Cell<Instant>) {

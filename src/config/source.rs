@@ -1,7 +1,7 @@
 //! `sources/<source>.toml`: where a source comes from and how it is read; and
 //! `<raw>/<source>/source.toml`: the rights of the files beside it.
 
-use super::toml_file::{Problems, read_file};
+use super::toml_file::{Problems, TableReader, read_file};
 use crate::record::{Access, Hash, LlmEgress, Rights};
 use std::collections::BTreeMap;
 
@@ -31,6 +31,39 @@ pub struct SourceConfig {
     pub fetch: BTreeMap<String, FetchConfig>,
     /// For each host.
     pub fetch_requests_per_minute: u32,
+    /// For articles of PubMed Central: services in place of files.
+    pub pmc: Option<PmcConfig>,
+}
+
+/// `[pmc]`: the services that find and have articles, and how they are treated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PmcConfig {
+    /// The service that is searched.
+    pub search: String,
+    /// Services that have articles, in the order in which they are asked.
+    pub resolvers: Vec<String>,
+    /// Articles of this day and later are not searched for.
+    pub published_before: jiff::civil::Date,
+    /// Whether a service may expand the words of a query.
+    pub synonyms: bool,
+    /// PMCIDs that every service is known to have; when it does not, it is the service that fails.
+    pub sentinels: Vec<String>,
+    /// Addresses of services; all but that of the ID converter end with `/`.
+    pub opendata: String,
+    pub europepmc: String,
+    pub eutils: String,
+    pub id_converter: String,
+    /// Environment variables with the address that services can write to, and with the key of NCBI.
+    pub email_variable: String,
+    pub key_variable: String,
+    pub max_bytes_per_file: u64,
+    pub max_bytes_per_article: u64,
+    /// Requests that are under way at one host at the same time.
+    pub concurrency: u32,
+    pub opendata_requests_per_minute: u32,
+    pub europepmc_requests_per_minute: u32,
+    pub ncbi_requests_per_minute: u32,
+    pub ncbi_requests_per_minute_with_key: u32,
 }
 
 /// A file on a server.
@@ -39,8 +72,8 @@ pub struct FetchConfig {
     pub url: String,
     /// Name below `<raw>/<source>/`.
     pub path: String,
-    /// `gzip`, `zip`, `tar.gz`, `pdf`, `xml`, `json`, `jsonl`, `csv`, `parquet`, `png`, `jpeg`, `mp4`, `html` or `text`: what
-    /// its bytes must be.
+    /// `gzip`, `zip`, `tar.gz`, `pdf`, `xml`, `json`, `jsonl`, `csv`, `parquet`, `png`, `jpeg`, `image`, `mp4`, `media`, `html`
+    /// or `text`: what its bytes must be.
     pub kind: String,
     pub sha256: Option<Hash>,
     pub max_bytes: u64,
@@ -92,6 +125,8 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
             fetch.insert(label.to_owned(), FetchConfig { url, path, kind, sha256, max_bytes });
         });
         let fetch_requests_per_minute = root.positive("fetch_requests_per_minute", 60);
+        let mut pmc = None;
+        root.table_at("pmc", |table| pmc = Some(read_pmc(table)));
         root.finish();
         let files = files.map(|files| files.value).unwrap_or_default();
         SourceConfig {
@@ -108,8 +143,48 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
             checksums,
             fetch,
             fetch_requests_per_minute,
+            pmc,
         }
     })
+}
+
+fn read_pmc(mut table: TableReader<'_>) -> PmcConfig {
+    let before = table.required_string("published_before");
+    let published_before = before.value.parse().unwrap_or_else(|_| {
+        table.problem(before.line, "published_before", "must be a day as YYYY-MM-DD");
+        jiff::civil::Date::MIN
+    });
+    let mut list = |key: &'static str| {
+        let line = table.line();
+        let list = table.strings(key).map(|list| list.value).unwrap_or_default();
+        if list.is_empty() {
+            table.problem(line, key, "must name at least one");
+        }
+        list
+    };
+    let (resolvers, sentinels) = (list("resolvers"), list("sentinels"));
+    let config = PmcConfig {
+        search: table.required_string("search").value,
+        resolvers,
+        published_before,
+        synonyms: table.boolean("synonyms").is_some_and(|synonyms| synonyms.value),
+        sentinels,
+        opendata: table.required_string("opendata").value,
+        europepmc: table.required_string("europepmc").value,
+        eutils: table.required_string("eutils").value,
+        id_converter: table.required_string("id_converter").value,
+        email_variable: table.required_string("email_variable").value,
+        key_variable: table.required_string("key_variable").value,
+        max_bytes_per_file: table.count("max_bytes_per_file").map_or(64 << 20, |count| count.value),
+        max_bytes_per_article: table.count("max_bytes_per_article").map_or(512 << 20, |count| count.value),
+        concurrency: table.positive("concurrency", 4),
+        opendata_requests_per_minute: table.positive("opendata_requests_per_minute", 600),
+        europepmc_requests_per_minute: table.positive("europepmc_requests_per_minute", 240),
+        ncbi_requests_per_minute: table.positive("ncbi_requests_per_minute", 170),
+        ncbi_requests_per_minute_with_key: table.positive("ncbi_requests_per_minute_with_key", 570),
+    };
+    table.finish();
+    config
 }
 
 const NOT_A_HASH: &str = "must be one SHA-256 of 64 hexadecimal digits";
@@ -176,6 +251,22 @@ pub fn parse_rights(file: &str, text: &str) -> Result<Rights, Problems> {
 mod tests {
     use super::*;
     use expect_test::expect;
+
+    #[test]
+    fn services_of_articles_are_settings() {
+        let text = "name = 'pmc'\ntitle = ''\norigin = ''\npublished_licence = ''\nhow_to_get = ''\nformat = 'jats'\nfiles = ['*']\n";
+        assert_eq!(parse("pmc.toml", text).unwrap().pmc, None);
+        let wrong = format!(
+            "{text}[pmc]\nsearch = 'eutils'\npublished_before = 'soon'\nsentinels = []\nopendata = 'o'\neuropepmc = 'e'\neutils = 'u'\nid_converter = 'i'\nemail_variable = 'E'\nkey_variable = 'K'\nconcurrency = 0\nkey = 'secret'"
+        );
+        expect![[r#"
+            pmc.toml:8: pmc.resolvers: must name at least one
+            pmc.toml:8: pmc.sentinels: must name at least one
+            pmc.toml:10: pmc.published_before: must be a day as YYYY-MM-DD
+            pmc.toml:18: pmc.concurrency: must be a whole number of at least 1, not integer
+            pmc.toml:19: pmc.key: unknown key (known: published_before, resolvers, sentinels, search, synonyms, opendata, europepmc, eutils, id_converter, email_variable, key_variable, max_bytes_per_file, max_bytes_per_article, concurrency, opendata_requests_per_minute, europepmc_requests_per_minute, ncbi_requests_per_minute, ncbi_requests_per_minute_with_key)"#]]
+        .assert_eq(&parse("pmc.toml", &wrong).unwrap_err().to_string());
+    }
 
     #[test]
     fn rights_are_unknown_until_somebody_says() {

@@ -5,3 +5,4 @@ pub mod embedder;
 pub mod fetch;
 pub mod http;
 pub mod model;
+pub mod pmc;

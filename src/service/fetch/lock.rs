@@ -22,6 +22,15 @@ pub struct Locked {
     pub etag: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
+    /// As the service says it of the file, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub md5: Option<String>,
+    /// As the service says it of the work that the file belongs to; absent where it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
+    /// The day on which these bytes came, `YYYY-MM-DD`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<String>,
 }
 
 /// `{"format": 1, "files": {path: Locked}}`, sorted by path; the same files give the same bytes.
@@ -64,8 +73,14 @@ impl LockFile {
         self.content.files.get(path)
     }
 
-    /// Notes a file; [`Self::save`] writes it down.
-    pub fn insert(&mut self, path: &str, locked: Locked) {
+    /// Notes a file; [`Self::save`] writes it down. The day of bytes that were there before stays.
+    pub fn insert(&mut self, path: &str, mut locked: Locked) {
+        if let Some(before) = self.content.files.get(path)
+            && before.sha256 == locked.sha256
+            && before.url == locked.url
+        {
+            locked.fetched = before.fetched.clone();
+        }
         if self.content.files.get(path) != Some(&locked) {
             self.content.files.insert(path.to_owned(), locked);
             self.saved = false;

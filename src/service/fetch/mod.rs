@@ -2,7 +2,8 @@
 //!
 //! [`fetch`] brings a raw folder to what its plan and its lock file say. A file gets its name only when it is complete,
 //! of its expected kind and of the right hash; until then it is `<name>.part`, and a later call goes on where this one
-//! stopped. [`collect`] runs a search page by page.
+//! stopped. [`collect`] runs a search page by page. A [`Fetcher`] does both, and asks for small answers, as often as is
+//! needed, with one account of what each host allows.
 //!
 //! Servers are asked one after another, slowly, and are left alone when they say so or keep failing.
 
@@ -28,10 +29,12 @@ use futures_util::future::{Either, select, try_join_all};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use kinds::{FileKind, Misfit, Sample};
 use lock::{Held, LockFile, Locked};
+use md5::Md5;
 use paging::{Page, PageRequest, Search, SearchProvenance};
 use part::*;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
+pub use run::md5_of;
 use run::*;
 use serde::{Deserialize, Serialize};
 use session::*;
@@ -47,6 +50,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::runtime::Runtime;
 
 /// The files of one source.
 #[derive(Clone, Debug)]
@@ -65,8 +69,20 @@ pub struct FetchFile {
     pub path: String,
     /// What the file must be; without it, what the lock file says, or else whatever comes.
     pub sha256: Option<Hash>,
+    /// 32 lower-case hexadecimal digits, where the service names them. A file that has this hash is kept without asking,
+    /// and an answer with another one is cut or damaged; what the lock file says still decides whether it may change.
+    pub md5: Option<String>,
+    /// What the service says of its licence, for the lock file.
+    pub licence: Option<String>,
     pub kind: FileKind,
     pub max_bytes: u64,
+}
+
+impl FetchFile {
+    /// A file of which nothing more is known.
+    pub fn new(url: Url, path: &str, kind: FileKind, max_bytes: u64) -> Self {
+        Self { url, path: path.to_owned(), sha256: None, md5: None, licence: None, kind, max_bytes }
+    }
 }
 
 /// How servers are treated.
@@ -85,6 +101,8 @@ pub struct FetchOptions<'a> {
     pub give_up_after: u32,
     pub backoff: Backoff,
     pub client: ClientOptions,
+    /// The day that the lock file says files came on, `YYYY-MM-DD`; without it, it says none.
+    pub date: Option<String>,
     /// Set from outside to end early; what was received stays. Looked at ten times a second, but not while a file that
     /// is there already is hashed.
     pub stop: Option<&'a AtomicBool>,
@@ -101,6 +119,7 @@ impl Default for FetchOptions<'_> {
             give_up_after: 10,
             backoff: Backoff::default(),
             client: ClientOptions::default(),
+            date: None,
             stop: None,
         }
     }
@@ -245,36 +264,7 @@ pub fn fetch(plan: &FetchPlan, options: &FetchOptions, progress: &dyn Fn(Progres
     check_plan(plan)?;
     fs::create_dir(&plan.folder)?;
     let _held = Held::take(&plan.folder)?;
-    let session = Session::new(options)?;
-    let run = Run {
-        folder: &plan.folder,
-        update: options.update,
-        session: &session,
-        lock: RefCell::new(LockFile::load(&plan.folder)?),
-        saved: RefCell::new(Instant::now()),
-        progress,
-    };
-    let mut by_host: BTreeMap<&str, Vec<(usize, &FetchFile)>> = BTreeMap::new();
-    for (place, file) in plan.files.iter().enumerate() {
-        by_host.entry(file.url.host_str().unwrap_or_default()).or_default().push((place, file));
-    }
-    let run = &run;
-    let work = async {
-        let hosts = by_host.into_values().map(|files| {
-            stream::iter(files)
-                .map(|(place, file)| async move { Ok((place, run_file(run, file).await?)) })
-                .buffer_unordered(options.concurrency.max(1))
-                .try_collect::<Vec<(usize, FileReport)>>()
-        });
-        try_join_all(hosts).await
-    };
-    let fetched: anyhow::Result<Vec<Vec<(usize, FileReport)>>> = block_on(work, options.stop);
-    // What is in the folder is noted, however it ended.
-    let saved = run.lock.borrow_mut().save();
-    let mut files: Vec<(usize, FileReport)> = fetched?.into_iter().flatten().collect();
-    saved?;
-    files.sort_by_key(|(place, _)| *place);
-    Ok(FetchReport { files: files.into_iter().map(|(_, file)| file).collect() })
+    Fetcher::new(options)?.fetch_held(options.update, plan, progress)
 }
 
 /// Collects all hits of a search. `address` makes the URL of a page; `read` reads its answer of at most `max_bytes`. It
@@ -290,39 +280,191 @@ pub fn collect<T>(
     address: impl Fn(&PageRequest) -> anyhow::Result<Url>,
     read: impl Fn(&[u8]) -> anyhow::Result<Page<T>>,
 ) -> anyhow::Result<(Vec<T>, SearchProvenance)> {
-    let session = Session::new(options)?;
-    let work = paging::drive(search, async |request: PageRequest| {
-        let url = address(&request)?;
-        check_url(&url)?;
-        let shown = shown_url(&url);
-        let body = session.body(&url, max_bytes).await.map_err(|trouble| match trouble {
-            Trouble::Local(error) => error,
-            Trouble::Again { why, .. } | Trouble::Never(why) => input(format!("{shown}: {why}")),
-            Trouble::Blocked(found) => input(format!("{shown}: the server sent {found}")),
-        })?;
-        read(&body).with_context(|| shown)
-    });
-    block_on(work, options.stop)
+    Fetcher::new(options)?.collect(search, max_bytes, address, read, &|_| {})
 }
 
-/// Runs to the end, or until `stop` is set.
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>, stop: Option<&AtomicBool>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting to fetch")?;
-    let result = runtime.block_on(async {
-        let Some(stop) = stop else { return work.await };
-        let stopped = async {
-            while !stop.load(Ordering::Relaxed) {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
+/// What became of a request for something small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answered {
+    Body(Vec<u8>),
+    /// The server says that there is no such thing (404 or 410).
+    Missing,
+    /// Why there is no answer that can be used.
+    Failed(String),
+}
+
+/// Several calls that share what is known of each host: its limits, its pauses, how often it failed. All calls block.
+pub struct Fetcher<'a> {
+    session: Session<'a>,
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl<'a> Fetcher<'a> {
+    /// # Errors
+    /// When the system refuses threads or certificates.
+    pub fn new(options: &'a FetchOptions<'a>) -> anyhow::Result<Self> {
+        let session = Session::new(options)?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting to fetch")?;
+        Ok(Self { session, runtime: Some(runtime) })
+    }
+
+    pub fn options(&self) -> &'a FetchOptions<'a> {
+        self.session.options
+    }
+
+    /// As [`fetch`].
+    ///
+    /// # Errors
+    /// Those of [`fetch`].
+    pub fn fetch(&self, plan: &FetchPlan, progress: &dyn Fn(Progress<'_>)) -> anyhow::Result<FetchReport> {
+        self.fetch_that(self.session.options.update, plan, progress)
+    }
+
+    /// As [`fetch`], but whether files may be replaced is said here.
+    ///
+    /// # Errors
+    /// Those of [`fetch`].
+    pub fn fetch_that(
+        &self,
+        update: bool,
+        plan: &FetchPlan,
+        progress: &dyn Fn(Progress<'_>),
+    ) -> anyhow::Result<FetchReport> {
+        check_plan(plan)?;
+        fs::create_dir(&plan.folder)?;
+        let _held = Held::take(&plan.folder)?;
+        self.fetch_held(update, plan, progress)
+    }
+
+    fn fetch_held(
+        &self,
+        update: bool,
+        plan: &FetchPlan,
+        progress: &dyn Fn(Progress<'_>),
+    ) -> anyhow::Result<FetchReport> {
+        let options = self.session.options;
+        let run = Run {
+            folder: &plan.folder,
+            update,
+            session: &self.session,
+            lock: RefCell::new(LockFile::load(&plan.folder)?),
+            saved: RefCell::new(Instant::now()),
+            progress,
         };
-        match select(pin!(work), pin!(stopped)).await {
-            Either::Left((result, _)) => result,
-            Either::Right(_) => Err(Fault::Interrupted.into()),
+        let mut by_host: BTreeMap<&str, Vec<(usize, &FetchFile)>> = BTreeMap::new();
+        for (place, file) in plan.files.iter().enumerate() {
+            by_host.entry(file.url.host_str().unwrap_or_default()).or_default().push((place, file));
         }
-    });
-    // A name that is being looked up is not waited for.
-    runtime.shutdown_background();
-    result
+        let run = &run;
+        let work = async {
+            let hosts = by_host.into_values().map(|files| {
+                stream::iter(files)
+                    .map(|(place, file)| async move { Ok((place, run_file(run, file).await?)) })
+                    .buffer_unordered(options.concurrency.max(1))
+                    .try_collect::<Vec<(usize, FileReport)>>()
+            });
+            try_join_all(hosts).await
+        };
+        let fetched: anyhow::Result<Vec<Vec<(usize, FileReport)>>> = self.block_on(work);
+        // What is in the folder is noted, however it ended.
+        let saved = run.lock.borrow_mut().save();
+        let mut files: Vec<(usize, FileReport)> = fetched?.into_iter().flatten().collect();
+        saved?;
+        files.sort_by_key(|(place, _)| *place);
+        Ok(FetchReport { files: files.into_iter().map(|(_, file)| file).collect() })
+    }
+
+    /// As [`collect`]; `progress` is told of waits.
+    ///
+    /// # Errors
+    /// Those of [`collect`].
+    pub fn collect<T>(
+        &self,
+        search: Search,
+        max_bytes: u64,
+        address: impl Fn(&PageRequest) -> anyhow::Result<Url>,
+        read: impl Fn(&[u8]) -> anyhow::Result<Page<T>>,
+        progress: &dyn Fn(Progress<'_>),
+    ) -> anyhow::Result<(Vec<T>, SearchProvenance)> {
+        let work = paging::drive(search, async |request: PageRequest| {
+            let url = address(&request)?;
+            check_url(&url)?;
+            let shown = shown_url(&url);
+            let waiting = |why: &str, wait: Duration| progress(Progress::Waiting { path: &shown, why, wait });
+            let body = self.session.body(&url, max_bytes, waiting).await.map_err(|trouble| match trouble {
+                Trouble::Local(error) => error,
+                Trouble::Again { why, .. } | Trouble::Never(why) | Trouble::Missing(why) => {
+                    input(format!("{shown}: {why}"))
+                }
+                Trouble::Blocked(found) => input(format!("{shown}: the server sent {found}")),
+            })?;
+            read(&body).with_context(|| shown)
+        });
+        self.block_on(work)
+    }
+
+    /// Asks for small things, several at a time, and gives the answers in the order of the addresses; `progress` is told of
+    /// waits.
+    ///
+    /// # Errors
+    /// An address that is not one of the web, this machine's own faults, and an interruption. What servers do wrong is
+    /// among the answers.
+    pub fn get_all(
+        &self,
+        urls: &[Url],
+        max_bytes: u64,
+        progress: &dyn Fn(Progress<'_>),
+    ) -> anyhow::Result<Vec<Answered>> {
+        for url in urls {
+            check_url(url)?;
+        }
+        let work = stream::iter(urls)
+            .map(|url| async move {
+                let shown = shown_url(url);
+                let waiting = |why: &str, wait: Duration| progress(Progress::Waiting { path: &shown, why, wait });
+                Ok(match self.session.body(url, max_bytes, waiting).await {
+                    Ok(body) => Answered::Body(body),
+                    Err(Trouble::Local(error)) => return Err(error),
+                    Err(Trouble::Missing(_)) => Answered::Missing,
+                    Err(Trouble::Again { why, .. } | Trouble::Never(why)) => Answered::Failed(why),
+                    Err(Trouble::Blocked(found)) => Answered::Failed(format!("the server sent {found}")),
+                })
+            })
+            .buffered(self.session.options.concurrency.max(1))
+            .try_collect();
+        self.block_on(work)
+    }
+
+    /// Runs to the end, or until the flag of the options is set.
+    fn block_on<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let Some(runtime) = &self.runtime else { anyhow::bail!("fetching has ended") };
+        runtime.block_on(until(work, self.session.options.stop))
+    }
+}
+
+impl Drop for Fetcher<'_> {
+    fn drop(&mut self) {
+        // A name that is being looked up is not waited for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The outcome of `work`, unless `stop` is set before.
+async fn until<T>(work: impl Future<Output = anyhow::Result<T>>, stop: Option<&AtomicBool>) -> anyhow::Result<T> {
+    let Some(stop) = stop else { return work.await };
+    let stopped = async {
+        while !stop.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    match select(pin!(work), pin!(stopped)).await {
+        Either::Left((result, _)) => result,
+        Either::Right(_) => Err(Fault::Interrupted.into()),
+    }
 }
 
 fn check_plan(plan: &FetchPlan) -> anyhow::Result<()> {

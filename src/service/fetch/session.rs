@@ -8,6 +8,8 @@ pub(super) enum Trouble {
     Again { why: String, asked: Option<Duration> },
     /// No further try would.
     Never(String),
+    /// The server says that there is no such thing.
+    Missing(String),
     /// The server sent something else.
     Blocked(String),
     /// This machine is at fault; nothing else can be fetched either.
@@ -145,7 +147,9 @@ impl<'a> Session<'a> {
                     if !matches!(status, StatusCode::NOT_MODIFIED | StatusCode::RANGE_NOT_SATISFIABLE) =>
                 {
                     host.breaker.record(true);
-                    return Err(Trouble::Never(format!("the server answered {status}")));
+                    let why = format!("the server answered {status}");
+                    let missing = matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
+                    return Err(if missing { Trouble::Missing(why) } else { Trouble::Never(why) });
                 }
                 StatusClass::Success | StatusClass::Fatal => return Ok(Answer { response, host, _permit: permit }),
             }
@@ -154,7 +158,12 @@ impl<'a> Session<'a> {
     }
 
     /// One small answer, tried as often as files are.
-    pub(super) async fn body(&self, url: &Url, max_bytes: u64) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn body(
+        &self,
+        url: &Url,
+        max_bytes: u64,
+        waiting: impl Fn(&str, Duration),
+    ) -> Result<Vec<u8>, Trouble> {
         let attempt = async || {
             let Answer { response, host, _permit } = self.send(url, &HeaderMap::new()).await?;
             if response.status() != StatusCode::OK {
@@ -167,7 +176,7 @@ impl<'a> Session<'a> {
                 BodyError::Cut { .. } => Trouble::again(error.to_string()),
             })
         };
-        self.persist(|_, _| {}, attempt, || 0).await
+        self.persist(waiting, attempt, || 0).await
     }
 }
 

@@ -134,7 +134,7 @@ fn quick() -> FetchOptions<'static> {
 
 fn file(url: Url, path: &str, kind: &str) -> FetchFile {
     let kind = FileKind::from_name(kind).unwrap();
-    FetchFile { url, path: path.to_owned(), sha256: None, kind, max_bytes: 1 << 20 }
+    FetchFile::new(url, path, kind, 1 << 20)
 }
 
 struct Folder(tempfile::TempDir);
@@ -164,6 +164,10 @@ impl Folder {
     fn fetch(&self, files: &[FetchFile], options: &FetchOptions<'_>) -> Vec<FileState> {
         self.try_fetch(files, options).unwrap().files.into_iter().map(|file| file.state).collect()
     }
+}
+
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 fn why(state: &FileState) -> &str {
@@ -219,7 +223,7 @@ fn a_limit_with_a_date_holds_every_file_of_the_host() {
         assert!(other.is_ok_and(|other| other.response.status() == 200));
         Ok(start.elapsed())
     };
-    assert!(block_on(work, None).unwrap() >= most);
+    assert!(block_on(work).unwrap() >= most);
 }
 
 #[test]
@@ -431,7 +435,7 @@ fn redirects_are_followed_where_they_may_lead() {
 fn a_redirect_never_leads_inwards_or_to_a_less_safe_scheme() {
     let allowed = |origin: &str, from: &str, to: &str| {
         let [origin, from, to] = [origin, from, to].map(|url| Url::parse(url).unwrap());
-        block_on(async { Ok(check_redirect(&origin, &from, &to).await.is_ok()) }, None).unwrap()
+        block_on(async { Ok(check_redirect(&origin, &from, &to).await.is_ok()) }).unwrap()
     };
     let public = "https://192.88.0.1/";
     assert!(allowed(public, public, "https://8.8.8.8/"));
@@ -721,6 +725,8 @@ fn kinds_are_told_by_their_bytes() {
         ("parquet", b"PAR1 columns PAR1".to_vec()),
         ("png", b"\x89PNG\r\n\x1a\n data IEND\xae\x42\x60\x82".to_vec()),
         ("jpeg", b"\xff\xd8\xff\xe0 data \xff\xd9".to_vec()),
+        ("image", b"II*\0 data".to_vec()),
+        ("media", b"ID3\x04\0 sound".to_vec()),
         ("mp4", b"\0\0\0\x20ftypisom data".to_vec()),
         ("html", b"\n<!-- saved -->\n<!doctype HTML><html><title>A case</title></html>".to_vec()),
         ("text", b"Plain words.\n".to_vec()),
@@ -744,11 +750,127 @@ fn kinds_are_told_by_their_bytes() {
         parquet: parquet
         png: png
         jpeg: jpeg
+        image: png jpeg image
+        media: gzip zip tar.gz pdf xml json jsonl csv parquet png jpeg image media mp4 text
         mp4: mp4
         html: html
         text: xml json jsonl csv text
     "#]]
     .assert_eq(&table);
+}
+
+#[test]
+fn pictures_are_told_from_what_stands_in_for_them() {
+    let fits = |name: &str, bytes: &[u8]| check(&FileKind::from_name(name).unwrap(), &sample(bytes)).is_ok();
+    let bmp = b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0";
+    for picture in [&b"GIF89a.."[..], b"GIF87a..", b"MM\0* data", b"RIFF\x10\0\0\0WEBPVP8 ", bmp] {
+        assert!(fits("image", picture) && fits("media", picture), "{picture:?}");
+    }
+    for page in [&b"<html>no</html>"[..], b"\n<!doctype html><p>no", b"{\"error\": \"slow down\"}", b" \n", b""] {
+        assert!(!fits("image", page) && !fits("media", page), "{page:?}");
+    }
+    assert!(!fits("image", b"RIFF\x10\0\0\0AVI LIST") && fits("media", b"RIFF\x10\0\0\0AVI LIST"));
+    assert!(!fits("image", b"\x89PNG\r\n\x1a\n cut") && !fits("image", b"BMP is a format"));
+    // In memory as in a file.
+    let long: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
+    for bytes in [&long[..], b"short", b""] {
+        assert_eq!(Sample::of(bytes), sample(bytes));
+    }
+}
+
+#[test]
+fn md5_is_that_of_the_standard() {
+    // RFC 1321, section A.5.
+    for (text, expected) in [
+        ("", "d41d8cd98f00b204e9800998ecf8427e"),
+        ("abc", "900150983cd24fb0d6963f7d28e17f72"),
+        ("message digest", "f96b697d7cb7938d525a2f31aaf161d0"),
+    ] {
+        assert_eq!(md5_of(&mut text.as_bytes()).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_planned_md5_keeps_without_asking_and_tells_damage() {
+    let server = Server::new(|request| match (request.path.as_str(), request.nth) {
+        ("/damaged", 0) => answer(200, &[], "tex_"),
+        ("/wrong", _) => answer(200, &[], "other"),
+        _ => answer(200, &[("ETag", "\"1\"")], "text"),
+    });
+    let folder = Folder::new();
+    let options = FetchOptions { date: Some("2026-11-30".to_owned()), ..quick() };
+    let of_text = md5_of(&mut &b"text"[..]).unwrap();
+    let files = ["a", "damaged", "wrong"].map(|name| FetchFile {
+        md5: Some(of_text.clone()),
+        licence: Some("CC BY".to_owned()),
+        ..file(server.url(&format!("/{name}")), &format!("{name}.txt"), "text")
+    });
+    let states = folder.fetch(&files, &options);
+    assert_eq!(states[..2], [FileState::Fetched, FileState::Fetched]);
+    assert!(
+        why(&states[2]).contains("the service says 1cb251ec0d568de6a929b520c4aed8d1 (tried 4 times)"),
+        "{}",
+        states[2]
+    );
+    assert_eq!(folder.names(), ["a.txt", "damaged.txt", "fetch.lock.json"]);
+    let n = server.requests().len();
+    let later = FetchOptions { date: Some("2027-01-01".to_owned()), ..quick() };
+    assert_eq!(folder.fetch(&files[..2], &later), vec![FileState::Kept; 2]);
+    assert_eq!(server.requests().len(), n);
+    let lock = LockFile::load(folder.0.path()).unwrap();
+    let locked = lock.get("a.txt").unwrap();
+    assert_eq!((locked.md5.as_ref(), locked.licence.as_deref()), (Some(&of_text), Some("CC BY")));
+    // The day is that of the bytes.
+    assert_eq!((locked.fetched.as_deref(), locked.etag.as_deref()), (Some("2026-11-30"), Some("\"1\"")));
+    // What the lock file says decides: a file of somebody else is not replaced by one of the service.
+    std::fs::write(folder.path("a.txt"), "mine").unwrap();
+    let lock = folder.text("fetch.lock.json").replace(Hash::of(b"text").as_str(), Hash::of(b"mine").as_str());
+    std::fs::write(folder.path("fetch.lock.json"), lock).unwrap();
+    let changed = folder.fetch(&files[..1], &options);
+    assert!(matches!(&changed[0], FileState::Changed { locked, .. } if *locked == Hash::of(b"mine")), "{}", changed[0]);
+}
+
+#[test]
+fn lock_files_without_md5_licence_and_day_still_load() {
+    let server = Server::new(|_| answer(304, &[], ""));
+    let folder = Folder::new();
+    std::fs::write(folder.path("a.txt"), "text").unwrap();
+    let entry = json!({"url": server.url("/a").as_str(), "sha256": Hash::of(b"text"), "bytes": 4, "etag": "\"1\""});
+    let before = json!({"format": 1, "files": {"a.txt": entry}}).to_string();
+    std::fs::write(folder.path("fetch.lock.json"), &before).unwrap();
+    let options = FetchOptions { date: Some("2026-11-30".to_owned()), ..quick() };
+    assert_eq!(folder.fetch(&[file(server.url("/a"), "a.txt", "text")], &options), [FileState::Kept]);
+    assert_eq!(folder.text("fetch.lock.json"), before);
+}
+
+#[test]
+fn small_answers_come_in_order_and_tell_what_is_not_there() {
+    let server = Server::new(|request| match (request.path.as_str(), request.nth) {
+        ("/gone", _) => answer(410, &[], "gone"),
+        ("/none", _) => answer(404, &[], "none"),
+        ("/no", _) => answer(403, &[], "no"),
+        ("/large", _) => answer(200, &[], [b'x'; 20]),
+        ("/busy", 0) => answer(503, &[], "busy"),
+        (path, _) => answer(200, &[], path),
+    });
+    let options = quick();
+    let fetcher = Fetcher::new(&options).unwrap();
+    let urls = ["/a", "/gone", "/busy", "/no", "/none", "/large"].map(|path| server.url(path));
+    let waits = RefCell::new(0);
+    let answers = fetcher.get_all(&urls, 10, &|_| *waits.borrow_mut() += 1).unwrap();
+    let body = |text: &str| Answered::Body(text.as_bytes().to_vec());
+    let failed = |text: &str| Answered::Failed(text.to_owned());
+    let expected = [
+        body("/a"),
+        Answered::Missing,
+        body("/busy"),
+        failed("the server answered 403 Forbidden"),
+        Answered::Missing,
+        failed("the answer is larger than the 10 bytes allowed for it"),
+    ];
+    assert_eq!(answers, expected);
+    assert_eq!(waits.into_inner(), 1);
+    assert!(fetcher.get_all(&[Url::parse("file:///etc/passwd").unwrap()], 10, &|_| {}).is_err());
 }
 
 #[test]
