@@ -7,22 +7,28 @@ pub mod apply_corrections;
 pub mod apply_decisions;
 pub mod ask;
 pub mod assign_specialty;
+pub mod check_case_leakage;
 pub mod check_leakage;
 pub mod coerce;
+pub mod convert_case;
 pub mod dedup_exact;
 pub mod dedup_near;
 pub mod estimate_difficulty;
 pub mod extract_slots;
+pub mod filter_media;
 pub mod filter_vignette;
+pub mod ingest_jats;
 pub mod ingest_questions;
 pub mod judge_disagreement;
 pub mod normalize_answer;
 pub mod normalize_record;
 pub mod prompt;
 pub mod sample_answers;
+pub mod score_conversion;
 pub mod score_fidelity;
+pub mod split_series;
 pub mod suitability;
-
+pub mod validate_articles;
 pub mod validate_consensus;
 
 #[cfg(test)]
@@ -37,18 +43,25 @@ pub const STAGES: &[StageDef] = &[
     apply_corrections::STAGE,
     apply_decisions::STAGE,
     assign_specialty::STAGE,
+    check_case_leakage::STAGE,
     check_leakage::STAGE,
+    convert_case::STAGE,
     dedup_exact::STAGE,
     dedup_near::STAGE,
     estimate_difficulty::STAGE,
     extract_slots::STAGE,
+    filter_media::STAGE,
     filter_vignette::STAGE,
+    ingest_jats::STAGE,
     ingest_questions::STAGE,
     judge_disagreement::STAGE,
     normalize_answer::STAGE,
     normalize_record::STAGE,
     sample_answers::STAGE,
+    score_conversion::STAGE,
     score_fidelity::STAGE,
+    split_series::STAGE,
+    validate_articles::STAGE,
     validate_consensus::STAGE,
 ];
 

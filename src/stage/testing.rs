@@ -1,9 +1,11 @@
 //! One helper per stage boundary: settings and records in, a readable account out.
 
 use super::*;
+use crate::record::article::ArticleRecord;
 use crate::record::question::{AnswerOption, AnsweredQuestion, Question};
 use crate::record::slots::{Slot, SlotRecord, SlotValue, Span};
 use crate::record::{Hash, Provenance, Record, RecordId, Rights, from_batch, to_batch};
+use crate::source::jats;
 use expect_test::Expect;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -86,6 +88,27 @@ pub fn slot_record(id: &str, stem: &str, values: &[(Slot, &str)]) -> SlotRecord 
         runs: Vec::new(),
         made_by: Vec::new(),
         replies: Vec::new(),
+    }
+}
+
+/// A case report with this title and body.
+pub fn article_record(id: &str, title: &str, body: &str) -> ArticleRecord {
+    let xml = format!(
+        "<article article-type=\"case-report\" xmlns:xlink=\"http://www.w3.org/1999/xlink\"><front><article-meta><title-group>\
+         <article-title>{title}</article-title></title-group></article-meta></front><body>{body}</body></article>"
+    );
+    ArticleRecord {
+        record_id: RecordId::native("t", id),
+        provenance: provenance(id.parse().unwrap_or(1)),
+        specialty: None,
+        version: None,
+        files: Vec::new(),
+        images: Vec::new(),
+        patient: None,
+        made_by: Vec::new(),
+        replies: Vec::new(),
+        flags: Vec::new(),
+        article: jats::read(xml.as_bytes(), jats::Limits::default()).expect("an article"),
     }
 }
 
