@@ -49,30 +49,117 @@ pub fn run(global: &Global, arguments: ExplainArguments) -> anyhow::Result<Code>
     Ok(Code::Done)
 }
 
-/// A field of a record for a person: lists a line each.
+/// Longest value that is shown as JSON; `--json` gives all of it.
+const LONGEST: usize = 600;
+
+/// A field of a record for a person: lists a line each, texts with the places they come from.
 fn shown(field: &str, value: &Value) -> String {
     match value {
-        Value::String(text) => indented(text),
-        Value::Array(items) if field == "slots" => {
-            let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let number = |item: &Value, key: &str| item.pointer(key).and_then(Value::as_u64).unwrap_or_default();
-            let line = |item: &Value| {
-                format!(
-                    "\n    {:20} {}  [{} {}..{}, {}]",
-                    text(item, "slot"),
-                    indented(&text(item, "value")),
-                    item.pointer("/span/text_id").and_then(Value::as_str).unwrap_or_default(),
-                    number(item, "/span/start"),
-                    number(item, "/span/end"),
-                    text(item, "grounding")
-                )
-            };
-            items.iter().map(line).collect()
-        }
+        Value::String(text) => cut(&indented(text)),
+        Value::Array(items) if field == "slots" => items.iter().map(slot).collect(),
         Value::Array(items) if field == "options" => {
-            let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            items.iter().map(|item| format!("\n    {} {}", text(item, "key"), indented(&text(item, "text")))).collect()
+            items.iter().map(|item| format!("\n    {} {}", text(item, "key"), indented(text(item, "text")))).collect()
         }
-        other => other.to_string(),
+        Value::Array(items) if field == "images" => items.iter().map(image).collect(),
+        Value::Array(items) if field == "texts" || field == "files" => format!("{} of them", items.len()),
+        Value::Object(_) if field == "article" => article(value),
+        Value::Object(fields) if fields.contains_key("quotes") => staged_text(value),
+        Value::Object(fields) if fields.values().any(|field| field.get("quotes").is_some()) => fields
+            .iter()
+            .map(|(name, text)| match text {
+                Value::Null => format!("\n    {name}: unknown"),
+                text => format!("\n    {name}: {}", staged_text(text)),
+            })
+            .collect(),
+        other => cut(&other.to_string()),
     }
+}
+
+fn text<'a>(item: &'a Value, key: &str) -> &'a str {
+    item.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(item: &Value, pointer: &str) -> u64 {
+    item.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn cut(text: &str) -> String {
+    let n = text.chars().count();
+    if n <= LONGEST {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(LONGEST).collect();
+    format!("{begin} … ({n} characters; --json gives all)")
+}
+
+fn slot(item: &Value) -> String {
+    format!(
+        "\n    {:20} {}  [{} {}..{}, {}]",
+        text(item, "slot"),
+        indented(text(item, "value")),
+        item.pointer("/span/text_id").and_then(Value::as_str).unwrap_or_default(),
+        number(item, "/span/start"),
+        number(item, "/span/end"),
+        text(item, "grounding")
+    )
+}
+
+/// A text of a staged case, and for each quote its paragraph, its section, and its bytes in the XML file.
+fn staged_text(value: &Value) -> String {
+    let mut shown = indented(text(value, "text"));
+    for quote in value.get("quotes").and_then(Value::as_array).into_iter().flatten() {
+        let path = quote.get("section_path").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let path: Vec<&str> = path.collect();
+        let section = if path.is_empty() { String::new() } else { format!(", section {}", path.join(" / ")) };
+        shown += &format!(
+            "\n        from {} {}..{}{section}, bytes {}..{} of the file",
+            quote.pointer("/span/text_id").and_then(Value::as_str).unwrap_or_default(),
+            number(quote, "/span/start"),
+            number(quote, "/span/end"),
+            number(quote, "/xml_start"),
+            number(quote, "/xml_end")
+        );
+    }
+    shown
+}
+
+/// An image of an article or of a case, with its hash and what it shows.
+fn image(item: &Value) -> String {
+    let mut shown = format!("\n    {}", text(item, "image_id"));
+    if let Some(state) = item.get("state").and_then(Value::as_str) {
+        shown += &format!(": {state}");
+        if !text(item, "detail").is_empty() {
+            shown += &format!(", {}", text(item, "detail"));
+        }
+    }
+    for (key, name) in [("image_type", "type"), ("file", "file"), ("sha256", "SHA-256"), ("licence", "licence")] {
+        if !text(item, key).is_empty() {
+            shown += &format!("; {name} {}", text(item, key));
+        }
+    }
+    if number(item, "/width") > 0 {
+        shown += &format!("; {} × {} pixels", number(item, "/width"), number(item, "/height"));
+    }
+    if !text(item, "derived_sha256").is_empty() {
+        shown += &format!("; shown as {}", text(item, "derived_sha256"));
+    }
+    for key in ["image_finding", "diagnostic_significance"] {
+        if let Some(told) = item.get(key).filter(|told| told.is_object()) {
+            shown += &format!("\n      {key}: {}", staged_text(told));
+        }
+    }
+    shown
+}
+
+/// What an article holds, counted; its text is in the XML file.
+fn article(value: &Value) -> String {
+    let n = |key: &str| value.get(key).and_then(Value::as_array).map_or(0, Vec::len);
+    let mut shown = indented(text(value, "title"));
+    for key in ["paragraphs", "figures", "tables", "supplements", "references"] {
+        shown += &format!("\n    {} {key}", n(key));
+    }
+    for warning in value.get("warnings").and_then(Value::as_array).into_iter().flatten() {
+        shown += &format!("\n    warning: line {}: {}", number(warning, "/line"), text(warning, "detail"));
+    }
+    shown
 }

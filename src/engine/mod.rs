@@ -1,5 +1,6 @@
 //! Planning and running: the only module that knows fingerprints, shards and the order of nodes.
 
+pub mod attrition;
 mod calls;
 pub mod controls;
 mod decide;

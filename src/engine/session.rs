@@ -16,7 +16,7 @@ use crate::store::raw::RawHashes;
 use crate::store::replies::ReplyStore;
 use crate::store::{Workspace, fs, raw};
 use anyhow::Context;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -367,9 +367,11 @@ pub fn find_source(
     } else {
         (Rights::unknown(), None)
     };
+    // A folder is read when a file in it is.
+    let read: BTreeSet<&str> = names.iter().filter_map(|name| name.split('/').next()).collect();
     let unmatched = fs::list(&folder)?
         .into_iter()
-        .filter(|name| name != RIGHTS_FILE && !raw::is_name_of_fetch(name) && !names.contains(name))
+        .filter(|name| name != RIGHTS_FILE && !raw::is_name_of_fetch(name) && !read.contains(name.as_str()))
         .collect();
     Ok(Some(FoundSource { raw: RawSource { name: config.name.clone(), rights, files }, rights_file, unmatched }))
 }

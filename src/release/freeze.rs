@@ -1,15 +1,15 @@
 //! `casemill freeze`: a committed build becomes a release.
 
-use super::case::{CASE_TYPES, CaseContext, CaseRows, CaseType};
+use super::case::{CASE_TYPES, CaseContext, CaseRows, CaseTable, CaseType, MEDIA};
 use super::licence::{Profile, not_redistributable};
 use super::manifest::{
     MANIFEST, Manifest, ManifestCounts, ManifestDifficulty, ManifestFile, ManifestMaker, ManifestModel, ManifestNode,
     ManifestPrompt, ManifestSource, RELEASE_FORMAT, RawManifestFile, SUMS, sums,
 };
+use super::media::{self, MediaWriter};
 use super::merkle;
 use super::spill::Spill;
 use super::subsets::{self, Candidate, SubsetSize};
-use super::views;
 use crate::difficulty;
 use crate::engine::controls::tally;
 use crate::engine::stream::Upstream;
@@ -18,10 +18,11 @@ use crate::error::{input, usage, verification};
 use crate::record::difficulty::DifficultyRow;
 use crate::record::ledger::{Counts, DuplicateRow, LedgerRow, ReviewRow, SourceCounts, total_counts};
 use crate::record::model::{JudgementRow, MadeBy};
-use crate::record::release::{
-    CorrectionRow, ProvenanceRow, ReleaseJudgementRow, ReleaseLedgerRow, ReleaseReviewRow, RunRow, SlotRow, TextRow,
+use crate::record::provenance::PER_RECORD;
+use crate::record::release::{ProvenanceRow, ReleaseJudgementRow, ReleaseLedgerRow, ReleaseReviewRow};
+use crate::record::{
+    Access, Hash, Provenance, RecordId, Rights, Row, RowType, arrow_schema, from_batch, to_batch, to_batch_as,
 };
-use crate::record::{Access, Hash, RecordId, Row, RowType, arrow_schema, from_batch, to_batch, to_batch_as};
 use crate::stage::PortKind;
 use crate::stage::ask::JUDGEMENTS;
 use crate::stage::estimate_difficulty;
@@ -30,6 +31,7 @@ use crate::store::manifest::to_json;
 use crate::store::parquet::TableWriter;
 use crate::store::{fs, raw, shard};
 use anyhow::{Context, ensure};
+use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -58,17 +60,19 @@ pub struct FreezeSummary {
     pub not_redistributable_because: Vec<String>,
 }
 
-/// Row types of the tables in a release, by file: for `verify` too.
-pub const TABLES: &[(&str, RowType)] = &[
-    ("slots.parquet", RowType::of::<SlotRow>()),
-    ("texts.parquet", RowType::of::<TextRow>()),
+/// Row types of the tables that every release has, by file.
+const TABLES: &[(&str, RowType)] = &[
     ("ledger.parquet", RowType::of::<ReleaseLedgerRow>()),
     ("review.parquet", RowType::of::<ReleaseReviewRow>()),
     ("provenance.parquet", RowType::of::<ProvenanceRow>()),
     ("judgements.parquet", RowType::of::<ReleaseJudgementRow>()),
-    ("runs.parquet", RowType::of::<RunRow>()),
-    ("corrections.parquet", RowType::of::<CorrectionRow>()),
 ];
+
+/// Row types of all tables of a release beside its cases, by file: for `verify` too.
+pub fn tables(case_type: &CaseType) -> Vec<(String, RowType)> {
+    let own = case_type.all_tables().map(|table| (table.file(), table.row));
+    own.chain(TABLES.iter().map(|(name, row)| ((*name).to_owned(), *row))).collect()
+}
 
 /// Writes a release, or finds that it is there with the same bytes.
 pub fn freeze(session: &Session, options: &FreezeOptions) -> anyhow::Result<FreezeSummary> {
@@ -87,7 +91,15 @@ pub fn freeze(session: &Session, options: &FreezeOptions) -> anyhow::Result<Free
     remove_leftovers(&options.out, &target)?;
     let temporary = fs::temporary_beside(&target);
     fs::create_dir(&temporary)?;
-    let writer = ReleaseWriter { session, plans: &plans, wanted: &wanted, options, folder: &temporary };
+    let mut writer = ReleaseWriter {
+        session,
+        plans: &plans,
+        wanted: &wanted,
+        options,
+        folder: &temporary,
+        quotable: BTreeMap::new(),
+    };
+    writer.quotable = writer.quotable_records()?;
     let result = writer.write().and_then(|(manifest, files)| settle(&temporary, &target, &manifest, &files));
     if temporary.is_dir() {
         fs::remove_dir(&temporary)?;
@@ -264,6 +276,8 @@ struct WrittenCases {
     content_hash: Hash,
     n_cases: u64,
     refused: SourceCounts,
+    /// Source → access and licence of its cases → how many.
+    licences: BTreeMap<String, BTreeMap<(Access, String), u64>>,
     subsets: Vec<SubsetSize>,
     made_by: Vec<ManifestMaker>,
     difficulty: Option<ManifestDifficulty>,
@@ -275,9 +289,51 @@ struct ReleaseWriter<'a> {
     wanted: &'a BTreeSet<usize>,
     options: &'a FreezeOptions,
     folder: &'a Path,
+    /// Of sources whose records have rights of their own: source → records that may be quoted.
+    quotable: BTreeMap<String, BTreeSet<RecordId>>,
 }
 
 impl ReleaseWriter<'_> {
+    /// Records that a release of this profile may quote, by their own rights.
+    fn quotable_records(&self) -> anyhow::Result<BTreeMap<String, BTreeSet<RecordId>>> {
+        #[derive(Deserialize)]
+        struct OfRecord {
+            record_id: RecordId,
+            provenance: Provenance,
+        }
+        let upstream = Upstream { session: self.session, plans: self.plans };
+        let mut quotable: BTreeMap<String, BTreeSet<RecordId>> = BTreeMap::new();
+        for (index, manifest, _) in self.manifests() {
+            let source = self.session.node(index)?.source.as_ref();
+            let Some(found) = source.and_then(|source| self.session.sources.get(source)) else { continue };
+            if found.raw.rights.licence != PER_RECORD {
+                continue;
+            }
+            let records = quotable.entry(found.raw.name.clone()).or_default();
+            for shard in 0..manifest.n_stream_shards {
+                let batch = upstream.read_stream(index, shard, Some(&["record_id", "provenance"]))?;
+                for record in from_batch::<OfRecord>(&batch)? {
+                    if self.options.profile.refusal(&record.provenance.rights).is_none() {
+                        records.insert(record.record_id);
+                    }
+                }
+            }
+        }
+        Ok(quotable)
+    }
+
+    /// Whether the text that decided about a record may be quoted: only where the record itself may go.
+    fn may_quote(&self, id: &RecordId) -> bool {
+        match self.quotable.get(id.source()) {
+            None => self.is_quotable(id.source()),
+            // A record that was split off has the rights of the whole.
+            Some(records) => {
+                let parent = id.as_str().rsplit_once('_').map(|(parent, _)| RecordId::parse(parent));
+                records.contains(id) || parent.is_some_and(|parent| records.contains(&parent))
+            }
+        }
+    }
+
     fn write(&self) -> anyhow::Result<(Manifest, Vec<ManifestFile>)> {
         let graph = &self.session.graph;
         let record = self.session.node(graph.cases)?.stage.outputs.first().context("a stage without output")?.row.name;
@@ -298,7 +354,7 @@ impl ReleaseWriter<'_> {
         rows.insert("review.parquet".to_owned(), self.write_review()?);
         rows.insert("judgements.parquet".to_owned(), self.write_judgements()?);
         fs::create_dir(&self.folder.join("schemas"))?;
-        for row_type in TABLES.iter().map(|(_, row_type)| row_type).chain([&case_type.case]) {
+        for row_type in tables(case_type).iter().map(|(_, row_type)| row_type).chain([&case_type.case]) {
             fs::write_new(
                 &self.folder.join("schemas").join(row_type.file_name()),
                 &to_json(&(row_type.json_schema)())?,
@@ -306,7 +362,6 @@ impl ReleaseWriter<'_> {
         }
         fs::sync_dir(&self.folder.join("schemas"))?;
         fs::sync_dir(&self.folder.join("cases"))?;
-        fs::sync_dir(&self.folder.join("views"))?;
 
         let mut files = Vec::new();
         for path in walk(self.folder)? {
@@ -345,6 +400,7 @@ impl ReleaseWriter<'_> {
         let mut candidates = Vec::new();
         let mut spill = Spill::<SpilledCase>::create(&self.folder.join("tmp-cases"), n_records)?;
         let mut refused = SourceCounts::new();
+        let mut licences: BTreeMap<String, BTreeMap<(Access, String), u64>> = BTreeMap::new();
         for index in 0..manifest.n_stream_shards {
             for case in (case_type.convert)(&upstream.read_stream(graph.cases, index, None)?, &context)? {
                 let provenance = case.provenance;
@@ -356,6 +412,12 @@ impl ReleaseWriter<'_> {
                 }
                 counts.kept += 1;
                 let case_id = case.record_id.case_id(&graph.pipeline);
+                let mut rows = case.rows;
+                if let Some(media) = case_type.media {
+                    rows.put(MEDIA, &media::rows(&case_id, &media(&rows.case)?, self.options.profile))?;
+                }
+                let of_source = licences.entry(provenance.source.clone()).or_default();
+                *of_source.entry((provenance.rights.access, provenance.rights.licence.clone())).or_default() += 1;
                 let provenance = ProvenanceRow {
                     case_id: case_id.clone(),
                     source: provenance.source,
@@ -368,16 +430,20 @@ impl ReleaseWriter<'_> {
                     also_from: also_from.get(&case.record_id).cloned().unwrap_or_default(),
                 };
                 if !graph.subsets.is_empty() {
-                    candidates.push(Candidate::of(&graph.file, &graph.subsets, &case_id, &case.rows.case)?);
+                    candidates.push(Candidate::of(&graph.file, &graph.subsets, &case_id, &rows.case)?);
                 }
-                spill.push(&case_id, "", &SpilledCase { rows: case.rows, provenance })?;
+                spill.push(&case_id, "", &SpilledCase { rows, provenance })?;
             }
         }
         let (members, subsets) = subsets::draw(&graph.subsets, &candidates);
         drop(candidates);
         fs::create_dir(&self.folder.join("cases"))?;
-        let mut views = ViewWriters::create(self.folder)?;
-        let mut tables = CaseTables::create(self.folder)?;
+        let mut views = ViewWriters::create(self.folder, case_type)?;
+        let mut tables = CaseTables::create(self.folder, case_type)?;
+        let mut media = match case_type.media {
+            Some(_) => Some(MediaWriter::create(self.folder, &upstream)?),
+            None => None,
+        };
         let case_schema = (case_type.case.arrow_schema)()?;
         let mut leaves: Vec<[u8; 32]> = Vec::new();
         let (mut n_cases, mut n_files) = (0u64, 0u32);
@@ -400,7 +466,10 @@ impl ReleaseWriter<'_> {
                 if let (Some(drawn), Some(field)) = (members.get(id), case.rows.case.get_mut("subsets")) {
                     *field = serde_json::to_value(drawn)?;
                 }
-                views.write(&case.rows)?;
+                views.write(case_type, &case.rows)?;
+                if let Some(media) = &mut media {
+                    media.write(&case.rows)?;
+                }
             }
             let batch = to_batch_as(&cases.iter().map(|case| &case.rows.case).collect::<Vec<_>>(), &case_schema)?;
             let name = format!("cases/part-{n_files:05}.parquet");
@@ -412,11 +481,15 @@ impl ReleaseWriter<'_> {
         })?;
         rows.extend(tables.close()?);
         views.close()?;
+        if let Some(media) = media {
+            media.close()?;
+        }
         leaves.sort_unstable();
         let made_by = makers.into_iter().map(|(MadeBy { field, by }, n_cases)| ManifestMaker { field, by, n_cases });
         let difficulty = difficulty_summary(self.session, difficulty.values())?;
         let content_hash = merkle::root(&leaves);
-        Ok(WrittenCases { content_hash, n_cases, refused, subsets, made_by: made_by.collect(), difficulty })
+        let made_by = made_by.collect();
+        Ok(WrittenCases { content_hash, n_cases, refused, licences, subsets, made_by, difficulty })
     }
 
     /// Rows of one side row type over all nodes that went into the cases, with their node.
@@ -462,7 +535,7 @@ impl ReleaseWriter<'_> {
         self.for_each_side::<DuplicateRow>(|_, row| {
             let mut moved = places.remove(&row.removed_id).unwrap_or_default();
             // A record that the profile leaves out is not named by its open twin either.
-            if self.is_quotable(row.removed_id.source()) {
+            if self.may_quote(&row.removed_id) {
                 moved.push(row.removed_from);
             }
             places.entry(row.record_id).or_default().append(&mut moved);
@@ -514,10 +587,12 @@ impl ReleaseWriter<'_> {
 
     fn release_ledger_row(&self, row: LedgerRow) -> ReleaseLedgerRow {
         let names_closed = self.session.sources.keys().any(|source| {
-            !self.is_quotable(source)
+            // Of a source whose records have rights of their own, the record itself decides.
+            !self.quotable.contains_key(source)
+                && !self.is_quotable(source)
                 && (row.detail.contains(&format!("{source}:")) || row.detail.contains(&format!("{source}/")))
         });
-        let quotable = self.is_quotable(&row.source) && !names_closed;
+        let quotable = self.may_quote(&row.record_id) && !names_closed;
         ReleaseLedgerRow {
             case_id: row.record_id.case_id(&self.session.graph.pipeline),
             source: row.source,
@@ -536,7 +611,7 @@ impl ReleaseWriter<'_> {
         let n_rows = self.session.graph.nodes.len() as u64;
         let mut spill = Spill::<ReleaseReviewRow>::create(&self.folder.join("tmp-review"), n_rows)?;
         self.for_each_side::<ReviewRow>(|node, row| {
-            if !self.is_quotable(row.record_id.source()) {
+            if !self.may_quote(&row.record_id) {
                 return Ok(());
             }
             let case_id = row.record_id.case_id(pipeline);
@@ -569,7 +644,7 @@ impl ReleaseWriter<'_> {
             if !self.is_listable(source) {
                 return Ok(());
             }
-            let reason = self.is_quotable(source).then_some(row.reason);
+            let reason = self.may_quote(&row.record_id).then_some(row.reason);
             let row = ReleaseJudgementRow {
                 case_id: row.record_id.case_id(pipeline),
                 node: node.to_owned(),
@@ -603,7 +678,7 @@ impl ReleaseWriter<'_> {
     }
 
     fn manifest(&self, written: WrittenCases, files: Vec<ManifestFile>) -> anyhow::Result<Manifest> {
-        let WrittenCases { content_hash, n_cases, refused, subsets, made_by, difficulty } = written;
+        let WrittenCases { content_hash, n_cases, refused, licences, subsets, made_by, difficulty } = written;
         let graph = &self.session.graph;
         let mut settings = Vec::new();
         let mut nodes = Vec::new();
@@ -651,8 +726,13 @@ impl ReleaseWriter<'_> {
                 continue;
             };
             let rights = &found.raw.rights;
-            if refused.get(name).is_some_and(|counts| counts.kept > 0) {
-                because.extend(not_redistributable(name, rights));
+            for ((access, licence), n) in licences.get(name).into_iter().flatten() {
+                let of_cases = Rights { access: *access, licence: licence.clone(), ..rights.clone() };
+                let is_own = *licence != rights.licence;
+                because.extend(
+                    not_redistributable(name, &of_cases)
+                        .map(|why| if is_own { format!("{why} ({n} cases)") } else { why }),
+                );
             }
             let files = found.raw.files.iter().map(|file| RawManifestFile {
                 path: file.path.clone(),
@@ -685,6 +765,7 @@ impl ReleaseWriter<'_> {
             prompts,
             made_by,
             difficulty,
+            attrition: Upstream { session: self.session, plans: self.plans }.attrition(self.wanted)?,
             n_cases,
             subsets,
             files,
@@ -735,18 +816,30 @@ fn show_refused(refused: &SourceCounts) -> String {
     if text.is_empty() { "the build has none".to_owned() } else { text }
 }
 
-/// The files of the views while they are written.
+/// Files of lines while they are written: views, recipes, attribution.
 struct ViewWriters(Vec<fs::LineWriter>);
 
 impl ViewWriters {
-    fn create(folder: &Path) -> anyhow::Result<Self> {
-        fs::create_dir(&folder.join("views"))?;
-        Ok(Self(views::FILES.iter().map(|file| fs::LineWriter::create(&folder.join(file))).collect::<Result<_, _>>()?))
+    fn create(folder: &Path, case_type: &CaseType) -> anyhow::Result<Self> {
+        let mut writers = Vec::new();
+        for file in case_type.line_files() {
+            let path = folder.join(file.name);
+            path.parent().map_or(Ok(()), fs::create_dir)?;
+            let mut writer = fs::LineWriter::create(&path)?;
+            if let Some(header) = file.header {
+                writer.line(header)?;
+            }
+            writers.push(writer);
+        }
+        Ok(Self(writers))
     }
 
-    fn write(&mut self, rows: &CaseRows) -> anyhow::Result<()> {
-        let lines = views::lines(&rows.case, &rows.slots, &rows.texts)?;
-        self.0.iter_mut().zip(&lines).try_for_each(|(writer, line)| writer.line(line))
+    fn write(&mut self, case_type: &CaseType, rows: &CaseRows) -> anyhow::Result<()> {
+        let lines = case_type.lines_of(rows)?;
+        self.0
+            .iter_mut()
+            .zip(&lines)
+            .try_for_each(|(writer, lines)| lines.iter().try_for_each(|line| writer.line(line)))
     }
 
     fn close(self) -> anyhow::Result<()> {
@@ -779,56 +872,43 @@ fn difficulty_summary<'a>(
 }
 
 /// The tables that are written along with the cases.
-struct CaseTables {
-    slots: TableWriter,
-    texts: TableWriter,
+struct CaseTables<'a> {
+    own: Vec<(&'a CaseTable, SchemaRef, TableWriter)>,
     provenance: TableWriter,
-    runs: TableWriter,
-    corrections: TableWriter,
 }
 
-impl CaseTables {
-    fn create(folder: &Path) -> anyhow::Result<Self> {
-        Ok(Self {
-            slots: TableWriter::create(&folder.join("slots.parquet"), &arrow_schema::<SlotRow>()?)?,
-            texts: TableWriter::create(&folder.join("texts.parquet"), &arrow_schema::<TextRow>()?)?,
-            provenance: TableWriter::create(&folder.join("provenance.parquet"), &arrow_schema::<ProvenanceRow>()?)?,
-            runs: TableWriter::create(&folder.join("runs.parquet"), &arrow_schema::<RunRow>()?)?,
-            corrections: TableWriter::create(&folder.join("corrections.parquet"), &arrow_schema::<CorrectionRow>()?)?,
-        })
+impl<'a> CaseTables<'a> {
+    fn create(folder: &Path, case_type: &'a CaseType) -> anyhow::Result<Self> {
+        let mut own = Vec::new();
+        for table in case_type.all_tables() {
+            let schema = (table.row.arrow_schema)()?;
+            let writer = TableWriter::create(&folder.join(table.file()), &schema)?;
+            own.push((table, schema, writer));
+        }
+        let provenance = TableWriter::create(&folder.join("provenance.parquet"), &arrow_schema::<ProvenanceRow>()?)?;
+        Ok(Self { own, provenance })
     }
 
-    fn write(&mut self, cases: Vec<SpilledCase>) -> anyhow::Result<()> {
-        let (mut slots, mut texts, mut provenance) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut runs, mut corrections) = (Vec::new(), Vec::new());
-        for case in cases {
-            runs.extend(case.rows.runs);
-            corrections.extend(case.rows.corrections);
-            slots.extend(case.rows.slots);
-            texts.extend(case.rows.texts);
-            provenance.push(case.provenance);
-        }
-        for (writer, batch) in [
-            (&mut self.slots, to_batch(&slots)?),
-            (&mut self.texts, to_batch(&texts)?),
-            (&mut self.provenance, to_batch(&provenance)?),
-            (&mut self.runs, to_batch(&runs)?),
-            (&mut self.corrections, to_batch(&corrections)?),
-        ] {
-            if batch.num_rows() > 0 {
-                writer.write(&batch)?;
+    fn write(&mut self, mut cases: Vec<SpilledCase>) -> anyhow::Result<()> {
+        for (table, schema, writer) in &mut self.own {
+            let rows: Vec<serde_json::Value> =
+                cases.iter_mut().filter_map(|case| case.rows.tables.remove(table.name)).flatten().collect();
+            if !rows.is_empty() {
+                writer.write(&to_batch_as(&rows, schema)?)?;
             }
+        }
+        let provenance: Vec<ProvenanceRow> = cases.into_iter().map(|case| case.provenance).collect();
+        if !provenance.is_empty() {
+            self.provenance.write(&to_batch(&provenance)?)?;
         }
         Ok(())
     }
 
-    fn close(self) -> anyhow::Result<[(String, u64); 5]> {
-        Ok([
-            ("slots.parquet".to_owned(), self.slots.close()?),
-            ("texts.parquet".to_owned(), self.texts.close()?),
-            ("provenance.parquet".to_owned(), self.provenance.close()?),
-            ("runs.parquet".to_owned(), self.runs.close()?),
-            ("corrections.parquet".to_owned(), self.corrections.close()?),
-        ])
+    fn close(self) -> anyhow::Result<Vec<(String, u64)>> {
+        let mut written = vec![("provenance.parquet".to_owned(), self.provenance.close()?)];
+        for (table, _, writer) in self.own {
+            written.push((table.file(), writer.close()?));
+        }
+        Ok(written)
     }
 }

@@ -3,6 +3,7 @@
 use super::licence::Profile;
 use super::subsets::SubsetSize;
 use crate::difficulty::{Bounds, Cluster};
+use crate::engine::attrition::Attrition;
 use crate::record::ledger::Counts;
 use crate::record::{Access, Hash};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,8 @@ pub struct Manifest {
     pub made_by: Vec<ManifestMaker>,
     /// What the difficulty bands were made of; null if difficulty was not estimated.
     pub difficulty: Option<ManifestDifficulty>,
+    /// Records left after every node by specialty, where the source knows it (ClinMM-Bench, table D1).
+    pub attrition: Vec<Attrition>,
     pub n_cases: u64,
     /// Named subsets of the cases, with their sizes.
     pub subsets: Vec<SubsetSize>,

@@ -1,10 +1,13 @@
 //! Releases: freezing a build into files that anyone can check, and checking them.
 
 pub mod case;
+pub mod clinmm;
 mod difficulties;
 pub mod freeze;
 pub mod licence;
 pub mod manifest;
+mod media;
+pub mod medrounds;
 pub mod merkle;
 pub mod spill;
 pub mod subsets;

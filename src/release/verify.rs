@@ -1,19 +1,16 @@
 //! `casemill verify`: every hash, schema, count and cross reference of a release. It lists every fault
 //! it finds and never repairs one.
 
-use super::case::{CASE_TYPES, CaseRows, case_hash};
+use super::case::{CASE_TYPES, CaseRows, CaseType, MEDIA, case_hash};
 use super::difficulties::Difficulties;
-use super::freeze::{TABLES, walk};
+use super::freeze::{tables, walk};
 use super::manifest::{MANIFEST, Manifest, RELEASE_FORMAT, SUMS, sums};
+use super::medrounds::RUNS;
 use super::merkle;
-use super::views;
 use crate::error::usage;
 use crate::record::ledger::{Counts, SourceCounts};
 use crate::record::model::ReplyTrace;
-use crate::record::release::{
-    CorrectionRow, ProvenanceRow, ReleaseJudgementRow, ReleaseLedgerRow, ReleaseReviewRow, RunRow, SlotRow, TextRow,
-};
-use crate::record::slots::Grounding;
+use crate::record::release::{MediaRow, ProvenanceRow, ReleaseJudgementRow, ReleaseLedgerRow, ReleaseReviewRow};
 use crate::record::{Hash, Row, RowType, from_batch};
 use crate::store::manifest::to_json;
 use crate::store::{fs, parquet, raw, replies};
@@ -264,7 +261,7 @@ impl Checker<'_> {
 
     fn check_schemas(&mut self, manifest: &Manifest) {
         let Some(case_type) = self.case_type(manifest) else { return };
-        let row_types = TABLES.iter().map(|(_, row_type)| *row_type).chain([case_type]).collect::<Vec<_>>();
+        let row_types = tables(case_type).into_iter().map(|(_, row)| row).chain([case_type.case]).collect::<Vec<_>>();
         for row_type in &row_types {
             let name = format!("schemas/{}", row_type.file_name());
             let expected = to_json(&(row_type.json_schema)());
@@ -276,10 +273,9 @@ impl Checker<'_> {
                 _ => {}
             }
         }
-        let tables: Vec<(String, RowType)> = TABLES
-            .iter()
-            .map(|(name, row_type)| ((*name).to_owned(), *row_type))
-            .chain(self.case_files().into_iter().map(|name| (name, case_type)))
+        let tables: Vec<(String, RowType)> = tables(case_type)
+            .into_iter()
+            .chain(self.case_files().into_iter().map(|name| (name, case_type.case)))
             .collect();
         for (name, row_type) in tables {
             if !self.hashes.contains_key(&name) {
@@ -309,16 +305,18 @@ impl Checker<'_> {
         }
     }
 
-    fn case_type(&mut self, manifest: &Manifest) -> Option<RowType> {
-        let name = format!("{}_case", manifest.pipeline);
-        let found = CASE_TYPES.iter().find(|case_type| {
-            // Pipelines of one's own may have another name than their case type: the schema file tells.
-            case_type.case.name == name || self.hashes.contains_key(&format!("schemas/{}", case_type.case.file_name()))
-        });
+    fn case_type(&mut self, manifest: &Manifest) -> Option<&'static CaseType> {
+        let found = CASE_TYPES.iter().find(|case_type| self.is_case_type(manifest, case_type));
         if found.is_none() {
             self.fault("schemas: there is none for the cases that this casemill knows");
         }
-        found.map(|case_type| case_type.case)
+        found
+    }
+
+    /// Pipelines of one's own may have another name than their case type: the schema file tells.
+    fn is_case_type(&self, manifest: &Manifest, case_type: &CaseType) -> bool {
+        case_type.case.name == format!("{}_case", manifest.pipeline)
+            || self.hashes.contains_key(&format!("schemas/{}", case_type.case.file_name()))
     }
 
     fn case_files(&self) -> Vec<String> {
@@ -327,15 +325,13 @@ impl Checker<'_> {
 
     /// Case hashes, content hash, order, and what the side tables say about each case.
     fn check_cases(&mut self, manifest: &Manifest) {
-        let (mut slots, mut texts, mut provenance, mut runs, mut corrections) = (
-            SortedRows::<SlotRow>::new(self.path("slots.parquet")),
-            SortedRows::<TextRow>::new(self.path("texts.parquet")),
-            SortedRows::<ProvenanceRow>::new(self.path("provenance.parquet")),
-            SortedRows::<RunRow>::new(self.path("runs.parquet")),
-            SortedRows::<CorrectionRow>::new(self.path("corrections.parquet")),
-        );
+        let Some(case_type) = CASE_TYPES.iter().find(|known| self.is_case_type(manifest, known)) else { return };
+        let mut provenance = SortedRows::<ProvenanceRow>::new(self.path("provenance.parquet"));
+        let mut own: Vec<(&'static str, SortedRows<Value>)> =
+            case_type.all_tables().map(|table| (table.name, SortedRows::new(self.path(&table.file())))).collect();
+        let mut media = BTreeSet::new();
         let mut difficulties = Difficulties::of(self, manifest);
-        let mut views = ViewReaders::open(self);
+        let mut views = ViewReaders::open(self, case_type);
         let mut subsets: BTreeMap<String, u64> = BTreeMap::new();
         let mut leaves = Vec::new();
         let mut ids: BTreeSet<String> = BTreeSet::new();
@@ -352,21 +348,27 @@ impl Checker<'_> {
                     self.fault(format!("{name}: {id} comes after {last}: not sorted, or twice"));
                 }
                 last.clone_from(&id);
-                let slots = self.attempt("slots.parquet", |_| slots.take(&id)).flatten();
-                let texts = self.attempt("texts.parquet", |_| texts.take(&id)).flatten();
                 let provenance = self.attempt("provenance.parquet", |_| provenance.take(&id)).flatten();
                 ids.insert(id.clone());
-                let runs = self.attempt("runs.parquet", |_| runs.take(&id)).flatten();
-                let corrections = self.attempt("corrections.parquet", |_| corrections.take(&id)).flatten();
-                if let (Some(slots), Some(texts), Some(runs), Some(corrections)) = (slots, texts, runs, corrections) {
-                    let rows = CaseRows { case: Value::Null, slots, texts, runs, corrections };
-                    self.check_case(&name, &id, &case, &rows);
-                    difficulties.check(self, &id, &case, &rows.runs);
-                    views.check(self, &id, views::lines(&case, &rows.slots, &rows.texts));
+                let mut rows = CaseRows { case, tables: BTreeMap::new() };
+                let mut is_complete = true;
+                for (table, sorted) in &mut own {
+                    match self.attempt(&format!("{table}.parquet"), |_| sorted.take(&id)).flatten() {
+                        Some(taken) => drop(rows.tables.insert((*table).to_owned(), taken)),
+                        None => is_complete = false,
+                    }
+                }
+                if is_complete {
+                    self.check_case(case_type, &name, &id, &rows);
+                    let runs = self.attempt("runs.parquet", |_| rows.table(RUNS)).unwrap_or_default();
+                    difficulties.check(self, &id, &rows.case, &runs);
+                    views.check(self, &id, case_type.lines_of(&rows));
+                    self.check_media(&id, &rows, manifest, &mut media);
                 } else {
                     // A table that cannot be read is a fault already; no view is accused of it.
-                    views.0.iter_mut().for_each(|lines| *lines = None);
+                    views.0.iter_mut().for_each(|(_, lines)| *lines = None);
                 }
+                let case = rows.case;
                 let drawn = case.get("subsets").and_then(Value::as_array).into_iter().flatten();
                 for subset in drawn.filter_map(Value::as_str) {
                     *subsets.entry(subset.split('/').next().unwrap_or_default().to_owned()).or_default() += 1;
@@ -390,20 +392,21 @@ impl Checker<'_> {
                 );
             }
         }
-        for (name, rest) in [
-            ("slots.parquet", slots.finish()),
-            ("texts.parquet", texts.finish()),
-            ("provenance.parquet", provenance.finish()),
-            ("runs.parquet", runs.finish()),
-            ("corrections.parquet", corrections.finish()),
-        ] {
-            if let Some(orphans) = self.attempt(name, |_| rest) {
+        let mut rests = vec![("provenance.parquet".to_owned(), provenance.finish())];
+        rests.extend(own.into_iter().map(|(table, sorted)| (format!("{table}.parquet"), sorted.finish())));
+        for (name, rest) in rests {
+            if let Some(orphans) = self.attempt(&name, |_| rest) {
                 for id in orphans {
                     self.fault(format!("{name}: {id} is not a case of this release, or its rows are not sorted"));
                 }
             }
         }
         views.finish(self);
+        let unnamed: Vec<String> =
+            self.hashes.keys().filter(|name| name.starts_with("media/") && !media.contains(*name)).cloned().collect();
+        for name in unnamed {
+            self.fault(format!("{name}: no row of media.parquet names it"));
+        }
         difficulties.finish(self, manifest);
         for subset in &manifest.subsets {
             let n = subsets.remove(&subset.name).unwrap_or_default();
@@ -460,42 +463,50 @@ impl Checker<'_> {
         });
     }
 
-    fn check_case(&mut self, name: &str, id: &str, case: &Value, rows: &CaseRows) {
-        let stored = case.get("case_hash").and_then(Value::as_str).unwrap_or_default();
-        match case_hash(case, rows) {
+    fn check_case(&mut self, case_type: &CaseType, name: &str, id: &str, rows: &CaseRows) {
+        let stored = rows.case.get("case_hash").and_then(Value::as_str).unwrap_or_default();
+        match case_hash(case_type, rows) {
             Ok(hash) if hash.as_str() == stored => {}
             Ok(hash) => self.fault(format!("{name}: {id} has case_hash {stored}, its content gives {hash}")),
             Err(error) => self.fault(format!("{name}: {id}: {error:#}")),
         }
-        // Under the setting `unsupported = "flag"` nothing is taken out, and the case says that something should have been.
-        let flags = case.get("flags").and_then(Value::as_array);
-        let may_be_unsupported = flags.is_some_and(|flags| flags.contains(&"unsupported_values".into()))
-            && case.get("n_rejected_values").and_then(Value::as_u64) == Some(0);
-        for slot in rows.slots.iter().filter(|slot| slot.grounding.is_grounded() || !may_be_unsupported) {
-            let (Some(text_id), Some(start), Some(end)) = (&slot.text_id, slot.start, slot.end) else {
-                self.fault(format!("slots.parquet: {id} {}: a value without a place in a text", slot.slot.as_str()));
-                continue;
-            };
-            let Some(text) = rows.texts.iter().find(|text| text.text_id == *text_id) else {
+        match (case_type.faults)(id, rows) {
+            Ok(faults) => self.result.faults.extend(faults),
+            Err(error) => self.fault(format!("{name}: {id}: {error:#}")),
+        }
+    }
+
+    /// The images of a case: those that the release holds are there under their hash, and it holds what its profile may.
+    fn check_media(&mut self, id: &str, rows: &CaseRows, manifest: &Manifest, named: &mut BTreeSet<String>) {
+        let Some(media) = self.attempt("media.parquet", |_| rows.table::<MediaRow>(MEDIA)) else { return };
+        for row in media {
+            let image = format!("media.parquet: {id} image {}", row.ordinal);
+            let is_derived = row.shown_sha256 != row.sha256;
+            let withheld = manifest.profile.media_refusal(&row.licence, row.access, is_derived);
+            if withheld != row.withheld.as_deref() {
                 self.fault(format!(
-                    "slots.parquet: {id} {} points into text `{text_id}`, which is not in texts.parquet",
-                    slot.slot.as_str()
-                ));
-                continue;
-            };
-            let copied: String =
-                text.text.chars().skip(start as usize).take(end.saturating_sub(start) as usize).collect();
-            let is_supported = match slot.grounding {
-                Grounding::Exact => copied == slot.value,
-                Grounding::Normalised | Grounding::Fuzzy => !copied.is_empty(),
-                Grounding::Contradicted | Grounding::NotFound => false,
-            };
-            if !is_supported {
-                self.fault(format!(
-                    "slots.parquet: {id} {}: the text at {start}..{end} is not the value",
-                    slot.slot.as_str()
+                    "{image}: under {} profile {} says {}, the row says {}",
+                    row.licence,
+                    manifest.profile.as_str(),
+                    withheld.unwrap_or("that it may be here"),
+                    row.withheld.as_deref().unwrap_or("nothing")
                 ));
             }
+            if row.path.is_some() == row.withheld.is_some() {
+                self.fault(format!("{image}: a picture is either in the release or withheld"));
+            }
+            let Some(path) = row.path else { continue };
+            match self.hashes.get(&path) {
+                None => self.fault(format!("{image}: {path} is not there")),
+                Some((hash, _)) if *hash != row.shown_sha256 => {
+                    self.fault(format!("{image}: {path} has SHA-256 {hash}, the row says {}", row.shown_sha256));
+                }
+                Some(_) => {}
+            }
+            if !path.starts_with(&format!("media/{}.", row.shown_sha256)) {
+                self.fault(format!("{image}: {path} is not named by its hash"));
+            }
+            named.insert(path);
         }
     }
 
@@ -538,6 +549,15 @@ impl Checker<'_> {
                 }
             }
             last_kept = Some(node.by_source.iter().map(|counts| counts.kept).sum::<u64>());
+        }
+        for (position, node) in manifest.nodes.iter().enumerate().filter(|(_, node)| node.stage != "freeze") {
+            let told: Vec<u64> = manifest.attrition.iter().filter_map(|row| Some(row.kept.get(position)?.n)).collect();
+            let counted: u64 = node.by_source.iter().map(|counts| counts.kept).sum();
+            let is_named =
+                manifest.attrition.iter().all(|row| row.kept.get(position).is_some_and(|kept| kept.node == node.node));
+            if !manifest.attrition.is_empty() && (!is_named || told.iter().sum::<u64>() != counted) {
+                self.fault(format!("{MANIFEST}: attrition: after node {} it tells of other records than the {counted} that the node kept", node.node));
+            }
         }
         for (node, _) in from_ledger.iter().filter(|(node, _)| !manifest.nodes.iter().any(|known| known.node == **node))
         {
@@ -611,14 +631,22 @@ pub(super) fn read_rows<T: Row>(path: &Path) -> anyhow::Result<Vec<T>> {
 }
 
 /// Rows that have a case id, in its order, read row group by row group.
-trait OfCase: Row {
+trait OfCase: serde::de::DeserializeOwned {
     fn case_id(&self) -> &str;
 }
 
-macro_rules! of_case {
-    ($($row:ty),*) => { $(impl OfCase for $row { fn case_id(&self) -> &str { &self.case_id } })* };
+impl OfCase for ProvenanceRow {
+    fn case_id(&self) -> &str {
+        &self.case_id
+    }
 }
-of_case!(SlotRow, TextRow, ProvenanceRow, RunRow, CorrectionRow);
+
+/// A row of a table of the case type: its schema has been compared with the declared one.
+impl OfCase for Value {
+    fn case_id(&self) -> &str {
+        self.get("case_id").and_then(Value::as_str).unwrap_or_default()
+    }
+}
 
 struct SortedRows<T> {
     path: PathBuf,
@@ -691,38 +719,55 @@ impl<T: OfCase> SortedRows<T> {
     }
 }
 
-/// The lines of the views, read along with the cases.
-struct ViewReaders(Vec<Option<std::io::Lines<std::io::BufReader<std::fs::File>>>>);
+/// A file of lines that are functions of the rows of cases; none after a fault.
+type Lines = Option<std::io::Lines<std::io::BufReader<std::fs::File>>>;
+
+/// The files of lines (views, recipes, attribution), read along with the cases.
+struct ViewReaders(Vec<(&'static str, Lines)>);
 
 impl ViewReaders {
-    fn open(checker: &mut Checker<'_>) -> Self {
+    fn open(checker: &mut Checker<'_>, case_type: &CaseType) -> Self {
         use std::io::BufRead;
-        let open = |file: &&str| match std::fs::File::open(checker.path(file)) {
-            Ok(opened) => Some(std::io::BufReader::new(opened).lines()),
-            Err(error) => {
-                checker.fault(format!("{file}: {error}"));
-                None
+        let mut readers = Vec::new();
+        for file in case_type.line_files() {
+            let opened = std::fs::File::open(checker.path(file.name));
+            let mut lines = match opened {
+                Ok(opened) => Some(std::io::BufReader::new(opened).lines()),
+                Err(error) => {
+                    checker.fault(format!("{}: {error}", file.name));
+                    None
+                }
+            };
+            if let (Some(header), Some(opened)) = (file.header, &mut lines) {
+                let first = opened.next().and_then(Result::ok);
+                if first.as_deref() != Some(header) {
+                    checker.fault(format!("{}: its first line is not `{header}`", file.name));
+                    lines = None;
+                }
             }
-        };
-        Self(views::FILES.iter().map(open).collect())
+            readers.push((file.name, lines));
+        }
+        Self(readers)
     }
 
-    /// The next line of each view is that of this case.
-    fn check(&mut self, checker: &mut Checker<'_>, id: &str, expected: anyhow::Result<[String; 4]>) {
+    /// The next lines of each file are those of this case.
+    fn check(&mut self, checker: &mut Checker<'_>, id: &str, expected: anyhow::Result<Vec<Vec<String>>>) {
         let Ok(expected) = expected.map_err(|error| checker.fault(format!("views: {id}: {error:#}"))) else { return };
-        for ((file, lines), expected) in views::FILES.iter().zip(&mut self.0).zip(&expected) {
+        for ((file, lines), expected) in self.0.iter_mut().zip(&expected) {
             let Some(lines) = lines else { continue };
-            match lines.next() {
-                Some(Ok(line)) if line == *expected => {}
-                Some(Ok(_)) => checker.fault(format!("{file}: {id}: the line is not what the tables say")),
-                Some(Err(error)) => checker.fault(format!("{file}: {id}: {error}")),
-                None => checker.fault(format!("{file}: {id} is missing")),
+            for expected in expected {
+                match lines.next() {
+                    Some(Ok(line)) if line == *expected => {}
+                    Some(Ok(_)) => checker.fault(format!("{file}: {id}: the line is not what the tables say")),
+                    Some(Err(error)) => checker.fault(format!("{file}: {id}: {error}")),
+                    None => checker.fault(format!("{file}: {id} is missing")),
+                }
             }
         }
     }
 
     fn finish(self, checker: &mut Checker<'_>) {
-        for (file, lines) in views::FILES.iter().zip(self.0) {
+        for (file, lines) in self.0 {
             if lines.is_some_and(|mut lines| lines.next().is_some()) {
                 checker.fault(format!("{file}: there are lines for no case"));
             }

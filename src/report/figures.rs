@@ -3,6 +3,7 @@
 use super::{grouped, verdicts as shown_verdicts};
 use crate::agreement::{Confusion, Weights};
 use crate::difficulty::{self, Band, Bounds, Cluster, Signals};
+use crate::engine::attrition::{self, Attrition};
 use crate::engine::controls::tally;
 use crate::engine::judgements::{VerdictCounts, for_each, verdicts};
 use crate::engine::stream::Upstream;
@@ -23,6 +24,8 @@ pub struct Figures {
     pub agreement: Vec<JudgeAgreement>,
     pub grounding: Vec<SlotGrounding>,
     pub difficulty: Option<DifficultyFigures>,
+    /// By specialty, where the source knows it.
+    pub attrition: Vec<Attrition>,
 }
 
 /// What a model made of questions with known answers.
@@ -108,6 +111,7 @@ pub fn figures(session: &Session) -> anyhow::Result<Figures> {
         figures.grounding.extend(grounding(&upstream, index)?);
     }
     figures.difficulty = difficulty_of(&upstream, &plans)?;
+    figures.attrition = upstream.attrition(&session.graph.ancestors(session.graph.cases))?;
     Ok(figures)
 }
 
@@ -293,6 +297,7 @@ pub fn text(figures: &Figures) -> String {
     if let Some(difficulty) = &figures.difficulty {
         text += &difficulty_text(difficulty);
     }
+    text += &attrition::text(&figures.attrition);
     if text.is_empty() { "no node of this build has judged anything yet\n".to_owned() } else { text }
 }
 

@@ -116,30 +116,59 @@ pub fn open(file: &RawFile, start: u64) -> anyhow::Result<BufReader<File>> {
     open().map_err(|error| input(format!("cannot read {}: {error}", file.path)))
 }
 
-/// Names in a source's folder that match one of the patterns (`*` stands for any characters), sorted.
-/// Folders are none of them.
+/// Names in a source's folder that match one of the patterns, sorted: `*` stands for any characters but `/`, so `*/*` means
+/// every file in every folder below. Folders are none of them.
 pub fn matching(folder: &Path, patterns: &[String]) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
+    let deepest = patterns.iter().map(|pattern| pattern.matches('/').count()).max().unwrap_or_default();
+    list_matching(folder, "", deepest, patterns, &mut found)?;
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn list_matching(
+    folder: &Path,
+    prefix: &str,
+    deeper: usize,
+    patterns: &[String],
+    found: &mut Vec<String>,
+) -> anyhow::Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(input(format!("cannot read {}: {error}", folder.display()))),
     };
     for entry in entries {
         let entry = entry.map_err(|error| input(format!("cannot read {}: {error}", folder.display())))?;
         // A name that is not UTF-8 matches no pattern; `fs::list` reports it.
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if !is_name_of_fetch(&name) && patterns.iter().any(|pattern| matches(pattern, &name)) {
-            let kind = entry.file_type().map_err(|error| input(format!("cannot read {name}: {error}")))?;
-            // A link that leads nowhere stays in the list: reading it gives an error that names it.
-            let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
-            if !is_dir {
-                found.push(name);
+        if is_name_of_fetch(&name) {
+            continue;
+        }
+        let shown = format!("{prefix}{name}");
+        let kind = entry.file_type().map_err(|error| input(format!("cannot read {shown}: {error}")))?;
+        // A link that leads nowhere stays in the list: reading it gives an error that names it.
+        if kind.is_dir() || (kind.is_symlink() && entry.path().is_dir()) {
+            if deeper > 0 {
+                list_matching(&entry.path(), &format!("{shown}/"), deeper - 1, patterns, found)?;
             }
+        } else if patterns.iter().any(|pattern| matches_path(pattern, &shown)) {
+            found.push(shown);
         }
     }
-    found.sort_unstable();
-    Ok(found)
+    Ok(())
+}
+
+/// Part by part, so that a `*` never stands for a `/`.
+fn matches_path(pattern: &str, path: &str) -> bool {
+    let (mut patterns, mut parts) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (patterns.next(), parts.next()) {
+            (None, None) => return true,
+            (Some(pattern), Some(part)) if matches(pattern, part) => {}
+            _ => return false,
+        }
+    }
 }
 
 /// What `casemill sources fetch` writes beside the files: where they came from, that it is at work, and files that are not
@@ -281,6 +310,14 @@ mod tests {
             ("*", "", true),
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+        for (pattern, path, expected) in [
+            ("*/*", "PMC1.1/a.xml", true),
+            ("*/*", "a.xml", false),
+            ("*", "PMC1.1/a.xml", false),
+            ("*/*.xml", "a/b/c.xml", false),
+        ] {
+            assert_eq!(matches_path(pattern, path), expected, "{pattern} {path}");
         }
     }
 }

@@ -4,7 +4,8 @@ use crate::support::{Scratch, medqa_line, repository};
 use arrow::datatypes::{DataType, Schema};
 use casemill::record::slots::MedroundsCase;
 use casemill::record::{ROW_TYPES, Row, RowType, from_batch, to_batch};
-use casemill::release::freeze::TABLES;
+use casemill::release::freeze;
+use casemill::release::medrounds::CASE_TYPE;
 use casemill::store::parquet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -220,8 +221,8 @@ fn par_02_every_reader_sees_the_declared_types() {
     scratch.release_sums("1");
     let release = scratch.path("data/release/medrounds-1");
     let mut tables = vec![Table { name: "patient".into(), declared: patient, files: files.to_vec() }];
-    for (name, row_type) in TABLES {
-        tables.push(Table { name: (*name).to_owned(), declared: *row_type, files: vec![release.join(name)] });
+    for (name, declared) in freeze::tables(&CASE_TYPE) {
+        tables.push(Table { files: vec![release.join(&name)], name, declared });
     }
     let cases = release.join("cases/part-00000.parquet");
     tables.push(Table { name: "cases".into(), declared: RowType::of::<MedroundsCase>(), files: vec![cases] });

@@ -1,15 +1,13 @@
 //! Freezing a build into a release, and finding whatever was done to one afterwards.
 
 use crate::support::{Run, Scratch, medqa_line, medqa_lines};
-use casemill::record::release::{
-    CorrectionRow, ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, RunRow, SlotRow, TextRow,
-};
+use casemill::record::release::{ProvenanceRow, ReleaseLedgerRow, ReleaseReviewRow, SlotRow, TextRow};
 use casemill::record::slots::MedroundsCase;
 use casemill::record::{Hash, Row, from_batch, to_batch, to_batch_as};
 use casemill::release::case::{CaseRows, case_hash};
 use casemill::release::freeze::walk;
 use casemill::release::manifest::{MANIFEST, Manifest, SUMS, sums};
-use casemill::release::{merkle, verify, views};
+use casemill::release::{medrounds, merkle, verify, views};
 use casemill::store::manifest::to_json;
 use casemill::store::parquet;
 use serde_json::{Value, json};
@@ -141,18 +139,22 @@ impl Release {
 
     /// Makes the case hashes and the content hash agree with what is there, and seals the release again.
     fn rehash_and_reseal(&self) {
-        let (slots, texts) = (self.rows::<SlotRow>("slots.parquet"), self.rows::<TextRow>("texts.parquet"));
-        let (runs, corrections) = (self.rows::<RunRow>("runs.parquet"), self.rows("corrections.parquet"));
+        let tables: Vec<(&str, Vec<Value>)> = medrounds::CASE_TYPE
+            .tables
+            .iter()
+            .map(|table| {
+                (table.name, from_batch(&parquet::read(&self.path(&table.file())).expect("rows")).expect("rows"))
+            })
+            .collect();
         self.change::<MedroundsCase>(CASES, |cases| {
             for case in cases {
-                let slots: Vec<SlotRow> = slots.iter().filter(|row| row.case_id == case.case_id).cloned().collect();
-                let texts: Vec<TextRow> = texts.iter().filter(|row| row.case_id == case.case_id).cloned().collect();
-                let runs: Vec<RunRow> = runs.iter().filter(|row| row.case_id == case.case_id).cloned().collect();
-                let corrections: Vec<CorrectionRow> = corrections.clone();
-                let corrections = corrections.into_iter().filter(|row| row.case_id == case.case_id).collect();
-                let value = serde_json::to_value(&*case).expect("a case");
-                let rows = CaseRows { case: Value::Null, slots, texts, runs, corrections };
-                case.case_hash = case_hash(&value, &rows).expect("a hash").to_string();
+                let mut rows =
+                    CaseRows { case: serde_json::to_value(&*case).expect("a case"), tables: BTreeMap::new() };
+                for (name, all) in &tables {
+                    let own = all.iter().filter(|row| row["case_id"] == case.case_id).cloned().collect();
+                    rows.tables.insert((*name).to_owned(), own);
+                }
+                case.case_hash = case_hash(&medrounds::CASE_TYPE, &rows).expect("a hash").to_string();
             }
         });
         let mut leaves: Vec<[u8; 32]> = self
