@@ -235,11 +235,52 @@ impl ModelStage for ValidateArticles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::article::EditorialState;
+    use crate::stage::testing::{article_record, check_with};
+    use expect_test::expect;
 
     #[test]
     fn every_obstacle_is_a_reason() {
         for reason in REASONS {
             assert!(STAGE.reasons.contains(reason), "{reason}");
         }
+    }
+
+    /// Case pmc-07: retracted articles and notices leave, each with its reason; a corrected article stays.
+    #[test]
+    fn pmc_07_retracted_and_notices_leave_and_corrected_stays() {
+        let body = "<sec><title>Case presentation</title><p>A 40-year-old man presented with pain in the left knee. \
+            Radiographs showed a cyst.</p></sec><sec><title>Discussion</title><p>The cyst on radiographs led us to \
+            the diagnosis of a bone cyst in our patient, because the cortex was intact.</p></sec>";
+        let record = |id: &str, title: &str, state: EditorialState, flags: &[&str]| {
+            let mut record = article_record(id, title, body);
+            record.article.editorial = state;
+            record.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+            record
+        };
+        let records = [
+            record("1", "A bone cyst", EditorialState::Standing, &[]),
+            record("2", "RETRACTED: A bone cyst", EditorialState::Retracted, &[]),
+            record("3", "Retraction: A bone cyst", EditorialState::RetractionNotice, &[]),
+            record("4", "A bone cyst", EditorialState::Corrected, &["corrected"]),
+            record("5", "A bone cyst", EditorialState::Standing, &[RETRACTED_BY_ARCHIVE]),
+        ];
+        let prompt = "+++\nversion = 1\nvariables = [\"report\"]\n+++\n# User\n{{ report }}\n";
+        let controls = "[[control]]\nname = 'x'\nreport = 'x'\nexpect = ['NO']\n";
+        let rules = include_str!("../../pipelines/rules/case_reports.toml");
+        check_with::<ArticleRecord, ArticleRecord>(
+            &STAGE,
+            "",
+            &[("rules", rules), ("prompt", prompt), ("controls", controls)],
+            &records,
+            |record| record.flags.join(" "),
+            expect![[r#"
+                dropped t:2 retracted: title `RETRACTED: A bone cyst`
+                dropped t:3 retraction_notice: title `Retraction: A bone cyst`
+                dropped t:5 retracted: the archive's record of the article says so
+                keep t:1 
+                keep t:4 corrected
+            "#]],
+        );
     }
 }

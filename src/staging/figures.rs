@@ -22,7 +22,7 @@ patterns! {
     /// A letter that begins a part of a caption: "(a)", "(A,", "a)", "A:", "A.".
     PANEL = r"\((?P<round>[a-z])\s*\)|(?:^|[.;]\s+)(?P<bare>[a-z])[):.]\s|(?:^|[.;]\s+)(?P<dash>[a-z])\s[-–—]\s";
     /// What follows a letter that stands behind its part.
-    BEHIND = r"^\)?\s*(?:$|[.,;)]|and\b)";
+    BEHIND = r"^\s*\)\s*(?:$|[.,;)]|and\b)";
     /// One letter or several in brackets: "(a)", "(a, b)", "(a and b)", "(a–c)".
     LETTERS = r"\(\s*(?P<first>[a-z])(?:\s*(?P<to>[-–—]|to|,|and|&)\s*(?P<last>[a-z]))?\s*\)";
     CONCLUSION = r"\b(?:confirm\w*|suggest\w*|consistent with|compatible with|indicat\w+|in keeping with|diagnos\w+|pathognomonic|characteristic of|typical of|suspicious|suspicion|concerning for|exclud\w+|ruled out|ruling out|supporting|supports?|proved|proving|represent(?:s|ing)|corresponding to|favou?r\w*|evidence of|raised the possibility|concluded)\b";
@@ -132,28 +132,25 @@ fn panel_ranges(text: &str, panel: u32, n_graphics: usize) -> Vec<Range<usize>> 
         return whole;
     }
     // Letters in their order; "(a)" inside of part (b) begins no part.
-    let mut starts: Vec<(usize, usize)> = Vec::new();
+    let mut starts: Vec<usize> = Vec::new();
+    // "The right eye (a) and the left eye (b)": the letters stand behind what they mean.
+    let mut stand_behind = false;
     for captures in PANEL.captures_iter(text) {
         let Some(letter) = captures.iter().skip(1).flatten().next() else { continue };
         let next = char::from(b'a' + u8::try_from(starts.len().min(MAX_PANELS - 1)).unwrap_or_default());
         if letter.as_str().eq_ignore_ascii_case(&next.to_string()) && starts.len() < MAX_PANELS {
-            let begin = if captures.name("round").is_some() {
-                captures.get(0).map_or(0, |all| all.start())
-            } else {
-                letter.start()
-            };
-            starts.push((begin, letter.end()));
+            let is_round = captures.name("round").is_some();
+            stand_behind |= is_round && text.get(letter.end()..).is_some_and(|rest| BEHIND.is_match(rest));
+            starts.push(if is_round { captures.get(0).map_or(0, |all| all.start()) } else { letter.start() });
         }
     }
-    // "The right eye (a) and the left eye (b)": the letters stand behind what they mean.
-    let stand_behind = starts.iter().any(|(_, end)| text.get(*end..).is_some_and(|rest| BEHIND.is_match(rest)));
     if starts.len() < n_graphics || stand_behind {
         return whole;
     }
     let index = panel as usize;
-    let Some((start, _)) = starts.get(index) else { return whole };
-    let end = starts.get(index + 1).map_or(text.len(), |(start, _)| *start);
-    let before = starts.first().map_or(0, |(start, _)| *start);
+    let Some(start) = starts.get(index) else { return whole };
+    let end = starts.get(index + 1).copied().unwrap_or(text.len());
+    let before = starts.first().copied().unwrap_or(0);
     [0..before, *start..end].into_iter().filter(|range| range.start < range.end).collect()
 }
 
@@ -325,7 +322,15 @@ mod tests {
             <fig id="b"><caption><p>MRI confirms hydatidosis.</p></caption><graphic/></fig>"#,
             "hydatidosis",
         );
-        expect![[r#""#]].assert_eq(&found);
+        expect![[r#"
+            Fig. 1
+              seen: CT of the liver. A thin rim is seen. CT showed a rim
+              meant: -
+            Figure 2
+              seen: and MRI a nodule in the wall
+              meant: MRI confirms hydatidosis. suggestive of a hydatid cyst.
+        "#]]
+        .assert_eq(&found);
     }
 
     #[test]
@@ -337,7 +342,24 @@ mod tests {
             <fig id="c"><label>Figure 3</label><caption><p>(a) First part; (b) second part of it.</p></caption><graphic/></fig>"#,
             "gout",
         );
-        expect![[r#""#]].assert_eq(&found);
+        expect![[r#"
+            Figure 1 (1)
+              seen: Left hand. (A) Palm with a scar. The hand was warm
+              meant: -
+            Figure 1 (2)
+              seen: Left hand. (B) Thick yellow nail. The nail was thick
+              meant: -
+            Figure 2 (1)
+              seen: Fundus of the right (a) and left eye (b).
+              meant: -
+            Figure 2 (2)
+              seen: Fundus of the right (a) and left eye (b).
+              meant: -
+            Figure 3
+              seen: (a) First part; (b) second part of it.
+              meant: -
+        "#]]
+        .assert_eq(&found);
     }
 
     #[test]

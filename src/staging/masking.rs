@@ -495,7 +495,7 @@ pub(super) mod tests {
             imaging_result: CT of the chest … showed | CT of the chest showed nodules in both lungs.
             imaging_result: chest radiograph … normal | A chest radiograph was normal.
             pathology_result: biopsy … revealed | The biopsy revealed atypical cells.
-            pathology_result: biopsy | A biopsy was taken, which contained necrosis.
+            pathology_result: necrosis | A biopsy was taken, which contained necrosis.
             endoscopy_result: Colonoscopy … found | Colonoscopy was carried out and found a polyp.
             electrical_tracing: electrocardiogram | An electrocardiogram was recorded: sinus rhythm.
             told | Visual acuity was 20/40 in the left eye.
@@ -524,7 +524,7 @@ pub(super) mod tests {
         );
         expect![[r#"
             imaging_result: hypodense | There was a hypodense mass in the liver.
-            pathology_result: cells were | The tumour cells were positive for CD117.
+            pathology_result: tumour cells | The tumour cells were positive for CD117.
             endoscopy_result: mucosa | The mucosa was friable.
             skin_morphology: plaques | Red plaques with scaling covered both elbows.
             told | There were no plaques and no scaling.
@@ -553,7 +553,7 @@ pub(super) mod tests {
             ],
         );
         expect![[r#"
-            names_diagnosis: cutaneous sporotrichosis | Sporotrichosis was known to her.
+            names_diagnosis: sporotrichosis | Sporotrichosis was known to her.
             told | Culture grew Sporothrix.
             names_diagnosis: antisporotrichotic | She took antisporotrichotic drugs.
             told | The cutaneous veins were wide.
@@ -616,7 +616,6 @@ pub(super) mod tests {
             ("version = 1", "version = 7", "version 7"),
             ("[told]\nwords = [", "[told]\nwords = [\"\",", "told.words"),
             ("[told]\nwords = [", "[told]\nwords = [\"twice\", \"twice\",", "given twice"),
-            ("[told]", "[told]", "told"),
         ] {
             assert!(good.contains(from), "{from}");
             let error = MaskWords::parse("masking.toml", &good.replace(from, to)).unwrap_err();

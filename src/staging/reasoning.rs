@@ -126,7 +126,7 @@ mod tests {
              <sec><title>Discussion</title><p>Hydatidosis is a rare disease. Hydatidosis is confirmed by serology in most patients [3]. In our patient the absence of fever made an abscess unlikely. Smith et al. excluded a tumour by CT. Our patient was treated with albendazole.</p></sec>
              <sec><title>Conclusion</title><p>In this case the double wall confirmed the diagnosis.</p></sec>",
         );
-        expect![[r#""#]].assert_eq(&found);
+        expect!["An abscess was suspected first. Hydatidosis was diagnosed based on the double wall. In our patient the absence of fever made an abscess unlikely. In this case the double wall confirmed the diagnosis."].assert_eq(&found);
     }
 
     #[test]

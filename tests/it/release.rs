@@ -704,7 +704,7 @@ fn the_manifest_has_exactly_these_keys() {
         value.as_object().expect("an object").keys().map(String::as_str).collect()
     }
     let manifest: Value = serde_json::from_slice(&sample()[MANIFEST]).expect(MANIFEST);
-    let expected = "format pipeline version date tool_version settings_hash profile sources nodes models prompts made_by difficulty n_cases files \
+    let expected = "format pipeline version date tool_version settings_hash profile sources nodes models prompts made_by difficulty attrition n_cases files \
         content_hash subsets redistributable not_redistributable_because";
     assert_eq!(keys(&manifest), expected.split_whitespace().collect());
     for (place, expected) in [

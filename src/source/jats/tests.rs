@@ -521,7 +521,7 @@ fn licences_come_from_permissions_alone() {
 }
 
 #[test]
-fn retracted_is_not_a_notice_and_an_erratum_is_neither() {
+fn pmc_07_retracted_is_not_a_notice_and_an_erratum_is_neither() {
     let state = |article_type: &str, title: &str, link: &str| {
         let link =
             if link.is_empty() { String::new() } else { format!("<related-article related-article-type=\"{link}\"/>") };
