@@ -1,8 +1,6 @@
 //! JPEG and PNG files without what they tell beside the picture: place, time, device and people (Exif, XMP, IPTC, comments,
 //! previews). Pixels are not decoded and not changed.
 
-/// What is kept of a JPEG beside the picture: JFIF (density), the colour profile, and Adobe's mark of how colours are stored.
-const KEPT_SEGMENTS: [u8; 3] = [0xe0, 0xe2, 0xee];
 /// What is kept of a PNG beside the critical chunks: how samples become colours, and the size of a pixel.
 const KEPT_CHUNKS: [&[u8]; 12] =
     [b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"cICP", b"sBIT", b"bKGD", b"pHYs", b"acTL", b"fcTL", b"fdAT"];
@@ -32,11 +30,13 @@ fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
         let segment = bytes.get(at..end)?;
         let body = segment.get(4..).unwrap_or_default();
         let is_kept = match marker {
-            // An APP0 that is no JFIF is a preview; an APP2 that is no profile tells of further pictures.
+            // JFIF (density); another APP0 is a preview.
             0xe0 => body.starts_with(b"JFIF\0"),
+            // The colour profile; another APP2 tells of further pictures.
             0xe2 => body.starts_with(b"ICC_PROFILE\0"),
-            0xe0..=0xef => KEPT_SEGMENTS.contains(&marker),
-            0xfe => false,
+            // Adobe's mark of how colours are stored.
+            0xee => true,
+            0xe1 | 0xe3..=0xed | 0xef | 0xfe => false,
             _ => true,
         };
         if is_kept {

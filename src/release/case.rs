@@ -49,6 +49,12 @@ impl CaseTable {
     }
 }
 
+/// The images of a case.
+pub type MediaOf = fn(&Value) -> anyhow::Result<Vec<CaseMedia>>;
+
+/// Makes cases of a batch of records.
+pub type Convert = fn(&RecordBatch, &CaseContext<'_>) -> anyhow::Result<Vec<ConvertedCase>>;
+
 /// A record type that can become a case.
 pub struct CaseType {
     /// Type of the records of the pipeline's last node.
@@ -59,13 +65,13 @@ pub struct CaseType {
     pub tables: &'static [CaseTable],
     /// Files of its views, below the release folder.
     pub views: &'static [&'static str],
-    pub convert: fn(&RecordBatch, &CaseContext<'_>) -> anyhow::Result<Vec<ConvertedCase>>,
+    pub convert: Convert,
     /// The lines of a case in its views.
     pub lines: fn(&CaseRows) -> anyhow::Result<Vec<String>>,
     /// What is wrong between the rows of a case, beyond what schemas say; for `verify`.
     pub faults: fn(&str, &CaseRows) -> anyhow::Result<Vec<String>>,
     /// The images of a case, where its type has some; `media.parquet`, `media/` and `recipes/media.jsonl` are made of it.
-    pub media: Option<fn(&Value) -> anyhow::Result<Vec<CaseMedia>>>,
+    pub media: Option<MediaOf>,
     /// What to name when a case is passed on; `ATTRIBUTION.csv` is made of it.
     pub citation: Option<fn(&Value) -> anyhow::Result<CitationRow>>,
 }

@@ -57,7 +57,8 @@ impl Profile {
     /// Why the file of an image may not be in such a release, though its case is; `is_derived` for a picture that was made of
     /// the published file.
     pub fn media_refusal(self, licence: &str, access: Access, is_derived: bool) -> Option<&'static str> {
-        let (share, adapt): (fn(&str) -> bool, fn(&str) -> bool) = match self {
+        type Allows = fn(&str) -> bool;
+        let (share, adapt): (Allows, Allows) = match self {
             Self::Credentialed => return None,
             Self::Open => (may_share_commercially, may_adapt_commercially),
             Self::Noncommercial | Self::Research => (may_share, may_adapt),

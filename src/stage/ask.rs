@@ -2,8 +2,13 @@
 //! questions.
 
 use super::prompt::{COPIED_EXAMPLE, PROMPT, Prompt, Variable};
-use super::{Call, CallResult, Control, Expect, Reply, ReplyFormat, ResourceDecl, Resources, plain_text};
+use super::{
+    Call, CallResult, Cause, Control, Emitter, Expect, Failure, Reply, ReplyFormat, ResourceDecl, Resources, Verdict,
+    plain_text,
+};
 use crate::record::RecordId;
+use crate::record::decision::Action;
+use crate::record::ledger::ReviewRow;
 use crate::record::model::JudgementRow;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
@@ -99,6 +104,73 @@ pub fn judgement(
             sha256: None,
         },
     })
+}
+
+/// What a judge that was asked for a number said.
+pub struct Rating {
+    pub score: u32,
+    pub reason: String,
+    pub reply: Reply,
+}
+
+impl Asking {
+    /// Reads the rating of one judge and writes down what it said: none if nobody was asked, what becomes of the record if
+    /// there is no answer that counts.
+    pub fn rating<T>(
+        &self,
+        record_id: &RecordId,
+        question: &str,
+        field: &str,
+        mut results: Vec<CallResult>,
+        out: &mut Emitter<'_, T>,
+    ) -> anyhow::Result<Option<Result<Rating, Verdict>>> {
+        let Some(mut result) = results.pop() else { return Ok(None) };
+        if let Ok(reply) = &result
+            && let Some(fault) = self.fault(reply)
+        {
+            result = Err(Failure::of(reply, fault));
+        }
+        let said = judgement(record_id, question, None, field, &result)?;
+        out.side(JUDGEMENTS, said.clone());
+        let reply = match result {
+            Ok(reply) => reply,
+            Err(failure) => return Ok(Some(Err(failure.quarantine()))),
+        };
+        let score = reply.value.get(field).and_then(Value::as_u64).context("a reply without a score")?;
+        Ok(Some(Ok(Rating { score: u32::try_from(score)?, reason: said.reason, reply })))
+    }
+}
+
+/// Why a record leaves about which no model said yes, or about which they differ.
+pub const UNSUITABLE: &str = "judged_unsuitable";
+pub const DISPUTED: &str = "disputed_by_models";
+
+/// What several models, each asked alone, say together in `field`: none if all say yes, otherwise what becomes of the record,
+/// which is on the list for review if they differ.
+pub fn consensus<T>(
+    record_id: &RecordId,
+    replies: &[Reply],
+    field: &str,
+    disputed: Action,
+    out: &mut Emitter<'_, T>,
+) -> anyhow::Result<Option<Verdict>> {
+    let mut n_fit = 0;
+    let mut said = Vec::new();
+    for reply in replies {
+        let verdict = text_of(reply, field)?;
+        n_fit += usize::from(verdict == YES);
+        said.push(format!("{} {verdict}: {}", reply.model, text_of(reply, "reason")?));
+    }
+    let detail = said.join("; ");
+    if n_fit == 0 {
+        return Ok(Some(Verdict::Drop(Cause::new(UNSUITABLE, detail))));
+    }
+    if n_fit == replies.len() {
+        return Ok(None);
+    }
+    let (record_id, reason) = (record_id.clone(), DISPUTED.to_owned());
+    out.side("review", ReviewRow { record_id, reason, detail: detail.clone(), related: Vec::new() });
+    Ok((disputed == Action::Drop).then(|| Verdict::Drop(Cause::new(DISPUTED, detail))))
 }
 
 /// One entry of a file of controls.

@@ -145,7 +145,7 @@ impl ModelStage for ConvertCase {
         }
         let parsed: ReplyCase = serde_json::from_value(reply.value.clone()).context("a reply of another shape")?;
         let read = Read::of(&record);
-        match self.from_reply(&read, parsed)? {
+        match self.by_reply(&read, parsed)? {
             Ok(mut case) => {
                 add_maker(&mut case.made_by, field::CONVERSION, &reply.model);
                 case.replies.push(reply.trace(STAGE.name));
@@ -219,7 +219,7 @@ impl ConvertCase {
         Ok(Ok(case))
     }
 
-    fn from_reply(&self, read: &Read<'_>, reply: ReplyCase) -> anyhow::Result<Result<StagedCase, Cause>> {
+    fn by_reply(&self, read: &Read<'_>, reply: ReplyCase) -> anyhow::Result<Result<StagedCase, Cause>> {
         let (article, patient) = (&read.record.article, read.record.patient.as_ref());
         let sentences = Sentences::of(article, patient);
         let mut grounded = Grounded { article, sentences, n_texts: 0, n_grounded: 0 };

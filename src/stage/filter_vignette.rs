@@ -1,7 +1,7 @@
 //! `filter_vignette`: text-sufficient diagnostic vignettes only (MedRoundsQA, 3.1 and A.1), by rules, and by a model that is
 //! asked about those that the rules keep.
 
-use super::ask::{CONTROLS_RESOURCE, JUDGEMENTS};
+use super::ask::{CONTROLS_RESOURCE, JUDGEMENTS, UNSUITABLE};
 use super::prompt::PROMPT;
 use super::suitability::Suitability;
 use super::vignette_rules::{DropReason, Judgement, VignetteRules};
@@ -49,8 +49,6 @@ pub const STAGE: StageDef = StageDef {
 
 /// Kept because of what the options are, not because of what is asked: a person should look.
 const UNCERTAIN: &str = "uncertain_vignette";
-/// A model says that it is no vignette that asks for a diagnosis.
-pub const UNSUITABLE: &str = "judged_unsuitable";
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -4,7 +4,7 @@
 //! are the strictest of the snapshot's `source.toml`, the block `permissions` of the article and the archive's record of it.
 
 use super::*;
-use crate::record::article::{Article, ArticleRecord, EditorialState, License};
+use crate::record::article::{Article, ArticleRecord, EditorialState};
 use crate::record::ledger::Exit;
 use crate::record::licence::is_closed;
 use crate::record::{Access, Hash, LlmEgress, Provenance, RecordId, Rights};
@@ -305,10 +305,8 @@ impl Reader for ArticleReader {
 fn rights(snapshot: &Rights, article: &Article, metadata: Option<&Metadata>) -> (Rights, Vec<String>) {
     let permissions = &article.permissions;
     let mut flags = Vec::new();
-    let by_archive = metadata
-        .and_then(|metadata| metadata.license_code.as_deref())
-        .and_then(license_of_code)
-        .unwrap_or_else(License::default);
+    let by_archive =
+        metadata.and_then(|metadata| metadata.license_code.as_deref()).and_then(license_of_code).unwrap_or_default();
     let (license, differ) = strictest_license(&permissions.license, &by_archive);
     if differ || permissions.is_disagreement {
         flags.push("licence_disagreement".to_owned());

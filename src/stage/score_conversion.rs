@@ -1,7 +1,7 @@
 //! `score_conversion`: how well a staged case keeps to its article (ClinMM-Bench, 4.1.5 and supplement G; SPEC section 8): by
 //! rules, and by a judge that is another model than the converter. The gate uses both.
 
-use super::ask::{self, Asking, CONTROLS_RESOURCE, JUDGEMENTS};
+use super::ask::{self, Asking, CONTROLS_RESOURCE, JUDGEMENTS, Rating};
 use super::prompt::{COPIED_EXAMPLE, PROMPT, Variable};
 use super::*;
 use crate::dag::RULES;
@@ -178,31 +178,24 @@ impl ModelStage for ScoreConversion {
     fn read(
         &self,
         mut case: StagedCase,
-        mut results: Vec<CallResult>,
+        results: Vec<CallResult>,
         out: &mut Emitter<'_, StagedCase>,
     ) -> anyhow::Result<Verdict> {
-        let Some(mut result) = results.pop() else { return self.without_model(case, out) };
-        if let Ok(reply) = &result
-            && let Some(fault) = self.asking.fault(reply)
-        {
-            result = Err(Failure::of(reply, fault));
-        }
-        let said = ask::judgement(&case.record_id, "fidelity", None, SCORE, &result)?;
-        out.side(JUDGEMENTS, said.clone());
-        let reply = match result {
-            Ok(reply) => reply,
-            Err(failure) => return Ok(failure.quarantine()),
+        let rating = match self.asking.rating(&case.record_id, "fidelity", SCORE, results, out)? {
+            None => return self.without_model(case, out),
+            Some(Err(verdict)) => return Ok(verdict),
+            Some(Ok(rating)) => rating,
         };
-        let score = u32::try_from(reply.value.get(SCORE).and_then(Value::as_u64).context("a reply without a score")?)?;
+        let Rating { score, reason, reply } = rating;
         if score < self.settings.min_judge_score {
             let limit = self.settings.min_judge_score;
-            let detail = format!("{score} is below {limit}, by {}: {}", reply.model, said.reason);
+            let detail = format!("{score} is below {limit}, by {}: {reason}", reply.model);
             return Ok(Verdict::Drop(Cause::new("low_judgement", detail)));
         }
         add_maker(&mut case.made_by, field::JUDGEMENT, &reply.model);
         case.replies.push(reply.trace(STAGE.name));
         let fidelity = case.fidelity.get_or_insert_default();
-        (fidelity.judge_score, fidelity.judge_reason) = (Some(score), Some(said.reason));
+        (fidelity.judge_score, fidelity.judge_reason) = (Some(score), Some(reason));
         fidelity.judge = Some(reply.model.clone());
         self.keep(case, out)
     }

@@ -4,7 +4,7 @@
 //! Every value of every extractor gets a verdict by the same rules. What the text does not support leaves the record, or is
 //! flagged, and is kept for review. The gate uses both: the judge is asked about records that the rules let pass.
 
-use super::ask::{self, Asking, CONTROLS_RESOURCE, JUDGEMENTS};
+use super::ask::{self, Asking, CONTROLS_RESOURCE, JUDGEMENTS, Rating};
 use super::extract_slots::{RESOURCES as EXTRACTOR_RESOURCES, STEM, extractor};
 use super::prompt::{COPIED_EXAMPLE, PROMPT, Variable};
 use super::*;
@@ -170,23 +170,16 @@ impl ModelStage for ScoreFidelity {
     fn read(
         &self,
         mut record: SlotRecord,
-        mut results: Vec<CallResult>,
+        results: Vec<CallResult>,
         out: &mut Emitter<'_, SlotRecord>,
     ) -> anyhow::Result<Verdict> {
-        let Some(mut result) = results.pop() else { return self.without_model(record, out) };
-        if let Ok(reply) = &result
-            && let Some(fault) = self.asking.fault(reply)
-        {
-            result = Err(Failure::of(reply, fault));
-        }
-        let said = ask::judgement(&record.record_id, "fidelity", None, SCORE, &result)?;
-        out.side(JUDGEMENTS, said.clone());
-        let reply = match result {
-            Ok(reply) => reply,
-            Err(failure) => return Ok(failure.quarantine()),
+        let rating = match self.asking.rating(&record.record_id, "fidelity", SCORE, results, out)? {
+            None => return self.without_model(record, out),
+            Some(Err(verdict)) => return Ok(verdict),
+            Some(Ok(rating)) => rating,
         };
-        let score = reply.value.get(SCORE).and_then(Value::as_u64).context("a reply without a score")?;
-        let judgement = Judgement { score: u32::try_from(score)?, reason: said.reason, judge: reply.model.clone() };
+        let Rating { score, reason, reply } = rating;
+        let judgement = Judgement { score, reason, judge: reply.model.clone() };
         add_maker(&mut record.made_by, field::JUDGEMENT, &reply.model);
         record.replies.push(reply.trace(STAGE.name));
         self.score(record, Some(judgement), out)

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The field of a reply that holds the verdict.
-const VERDICT: &str = "verdict";
+pub const VERDICT: &str = "verdict";
 
 /// The question, and controls for whoever is asked it.
 pub struct Suitability {

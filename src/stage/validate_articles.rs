@@ -1,7 +1,7 @@
 //! `validate_articles`: is a case report fit as a diagnostic teaching case (ClinMM-Bench, 4.1.3 and supplement E)? Rules drop
 //! what they are sure of; of the others two or more different models must all say so, each asked alone.
 
-use super::ask::{self, Asking, CONTROLS_RESOURCE, JUDGEMENTS, NO, YES};
+use super::ask::{self, Asking, CONTROLS_RESOURCE, DISPUTED, JUDGEMENTS, NO, UNSUITABLE, YES};
 use super::prompt::{COPIED_EXAMPLE, PROMPT, Variable};
 use super::*;
 use crate::dag::RULES;
@@ -48,8 +48,8 @@ pub const STAGE: StageDef = StageDef {
         "treatment_focused",
         "adverse_reaction",
         "no_reasoning",
-        "unsuitable",
-        "disputed_by_models",
+        UNSUITABLE,
+        DISPUTED,
         COPIED_EXAMPLE,
     ],
     settings: SettingsType::of::<ArticleConsensusSettings>(),
@@ -184,24 +184,8 @@ impl ModelStage for ValidateArticles {
             Ok(replies) => replies,
             Err(failure) => return Ok(failure.quarantine()),
         };
-        let mut n_fit = 0;
-        let mut said = Vec::new();
-        for reply in &replies {
-            let verdict = ask::text_of(reply, VERDICT)?;
-            n_fit += usize::from(verdict == YES);
-            said.push(format!("{} {verdict}: {}", reply.model, ask::text_of(reply, "reason")?));
-        }
-        let detail = said.join("; ");
-        if n_fit == 0 {
-            return Ok(Verdict::Drop(Cause::new("unsuitable", detail)));
-        }
-        if n_fit < replies.len() {
-            let (record_id, reason) = (record.record_id.clone(), "disputed_by_models");
-            let row = ReviewRow { record_id, reason: reason.to_owned(), detail: detail.clone(), related: Vec::new() };
-            out.side("review", row);
-            if self.settings.disputed == Action::Drop {
-                return Ok(Verdict::Drop(Cause::new(reason, detail)));
-            }
+        if let Some(verdict) = ask::consensus(&record.record_id, &replies, VERDICT, self.settings.disputed, out)? {
+            return Ok(verdict);
         }
         out.emit(record);
         Ok(Verdict::Keep)

@@ -1,9 +1,8 @@
 //! `validate_consensus`: several models, each asked alone whether a question is fit; all must say so (ClinMM-Bench, 4.1.3).
 
-use super::ask::{CONTROLS_RESOURCE, JUDGEMENTS};
-use super::filter_vignette::UNSUITABLE;
+use super::ask::{self, CONTROLS_RESOURCE, DISPUTED, JUDGEMENTS, UNSUITABLE};
 use super::prompt::PROMPT;
-use super::suitability::Suitability;
+use super::suitability::{Suitability, VERDICT};
 use super::*;
 use crate::dag::RULES;
 use crate::record::decision::Action;
@@ -32,8 +31,6 @@ pub const STAGE: StageDef = StageDef {
     settings: SettingsType::of::<ConsensusSettings>(),
     build,
 };
-
-const DISPUTED: &str = "disputed_by_models";
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -93,23 +90,8 @@ impl ModelStage for ValidateConsensus {
             Ok(replies) => replies,
             Err(verdict) => return Ok(verdict),
         };
-        let mut said = Vec::new();
-        for reply in &replies {
-            let (fit, reason) = self.suitability.verdict(reply)?;
-            said.push((fit, format!("{} {}: {reason}", reply.model, if fit { ask::YES } else { ask::NO })));
-        }
-        let n_fit = said.iter().filter(|(fit, _)| *fit).count();
-        let detail = said.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ");
-        if n_fit == 0 {
-            return Ok(Verdict::Drop(Cause::new(UNSUITABLE, detail)));
-        }
-        if n_fit < said.len() {
-            let record_id = record.record_id.clone();
-            let row = ReviewRow { record_id, reason: DISPUTED.to_owned(), detail: detail.clone(), related: Vec::new() };
-            out.side("review", row);
-            if self.settings.disputed == Action::Drop {
-                return Ok(Verdict::Drop(Cause::new(DISPUTED, detail)));
-            }
+        if let Some(verdict) = ask::consensus(&record.record_id, &replies, VERDICT, self.settings.disputed, out)? {
+            return Ok(verdict);
         }
         out.emit(record);
         Ok(Verdict::Keep)

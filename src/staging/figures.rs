@@ -15,6 +15,8 @@ use crate::record::staged::StagedText;
 use crate::text::leakage::{Gold, Synonyms};
 use crate::text::sentences::sentences;
 
+/// References to a figure in the text that are read. It bounds the time.
+const MAX_MENTIONS: usize = 64;
 /// Panels of a caption that are told apart.
 const MAX_PANELS: usize = 26;
 
@@ -53,7 +55,8 @@ pub fn image_id(figure: &Figure, position: usize, panel: u32, n_panels: u32) -> 
 /// Copies what is said of one graphic of a figure. `panel` counts the graphics from 0.
 ///
 /// A clause of the caption that names the diagnosis or draws a conclusion is its significance, unless nothing else would be
-/// left to be seen. Takes time linear in the caption and the paragraphs that mention the figure.
+/// left to be seen. Takes time linear in the caption and in the paragraphs that mention the figure, of whose references the
+/// first 64 are read.
 pub fn findings(
     article: &Article,
     figure: &Figure,
@@ -184,7 +187,7 @@ fn mentions(article: &Article, figure: &Figure, panel: u32) -> Vec<Located> {
     let letter = u8::try_from(panel).ok().and_then(|panel| b'a'.checked_add(panel)).map(char::from).unwrap_or('a');
     let n_graphics = figure.graphics.len();
     let mut found: Vec<Located> = Vec::new();
-    for anchor in &figure.mentions {
+    for anchor in figure.mentions.iter().take(MAX_MENTIONS) {
         let Some(paragraph) = article.paragraphs.get(anchor.paragraph as usize) else { continue };
         if paragraph.region != Region::Body && paragraph.region != Region::SubArticle {
             continue;

@@ -23,12 +23,19 @@ const VERSION: u32 = 1;
 const MIN_WORD: usize = 5;
 /// Letters from which on the beginning of a word of the diagnosis is also found inside of words: "antitubercular".
 const MIN_INNER: usize = 7;
+/// Bytes before a word in which what denies it, or makes it one of an earlier time, is looked for. It bounds the time.
+const WINDOW: usize = 400;
+/// Letters at the beginning of a long word of the diagnosis that a proper name must share with it to stand for it. Other
+/// words need one more.
+const MIN_SHARED: usize = 6;
 
 patterns! {
     /// A reference to a figure or table in brackets, with the space before it.
     BRACKETED = r"\s*(?:\((?:[^()\[\]]*?[^\w()\[\]])?(?:figs?|figures?|tables?|videos?|movies?|supplementary|suppl|appendix|panels?)\b[^()]*(?:\([^()]*\)[^()]*)*\)|\[(?:[^()\[\]]*?[^\w()\[\]])?(?:figs?|figures?|tables?|videos?)\b[^\[\]]*\])";
     /// One in the running text.
     BARE = r"\b(?:figs?\.?|figures?|tables?|videos?)[\s\x{a0}]*(?:\d|[ivx]{1,4}\b)|\b(?:supplementary (?:material|file|figure|table)|(?:above|below|attached|following) (?:figure|table|photo|picture|image))";
+    /// Tells more of what was done than that it was.
+    TELLS_MORE = r"\b(?:which|whose|that|containing|contained|consisting|with (?:evidence|findings|features))\b|:\s";
     /// What makes the words behind it ones of an earlier time.
     EARLIER = r"\b(?:history of|known (?:case|to have)|previous(?:ly)?|prior|years? (?:ago|before|earlier|prior)|months? (?:ago|before|earlier|prior)|status post|in (?:19|20)\d\d|since (?:childhood|birth))\b";
     /// Words of pathology that name a disease a patient can have had.
@@ -268,6 +275,20 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()).map(folded)
 }
 
+/// At most [`WINDOW`] bytes of a text before `at`.
+fn window_before(text: &str, at: usize) -> &str {
+    let mut from = at.saturating_sub(WINDOW);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text.get(from..at).unwrap_or_default()
+}
+
+/// How many letters two words begin with alike.
+fn shared_letters(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+}
+
 /// What may be told of a case before its images.
 #[derive(Clone, Debug)]
 pub struct Mask<'a> {
@@ -337,11 +358,23 @@ impl<'a> Mask<'a> {
         if let Some(leak) = self.names.iter().find_map(|gold| gold.leaks(text).into_iter().next()) {
             return Some(leak.term);
         }
-        words(text).find(|word| {
-            self.stems
-                .iter()
-                .any(|stem| word.starts_with(stem.as_str()) || stem.len() >= MIN_INNER && word.contains(stem.as_str()))
-        })
+        let mut is_first = true;
+        for raw in text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            let word = folded(raw);
+            // Of a germ or a gene, which is written with a capital, less is enough: "Sporothrix", "sporotrichosis".
+            let is_proper = !is_first && raw.starts_with(char::is_uppercase);
+            is_first = false;
+            let n_shared = if is_proper { MIN_SHARED } else { MIN_SHARED + 1 };
+            let is_named = self.stems.iter().any(|stem| {
+                word.starts_with(stem.as_str())
+                    || stem.len() >= MIN_INNER && word.contains(stem.as_str())
+                    || stem.len() > MIN_INNER && shared_letters(stem, &word) >= n_shared
+            });
+            if is_named {
+                return Some(word);
+            }
+        }
+        None
     }
 
     /// Whether a text says that an operation was done.
@@ -368,22 +401,24 @@ impl<'a> Mask<'a> {
             if let Some(result) = result {
                 return refuse(kind, &format!("{} … {}", mention.name, result.as_str()));
             }
-            if !words.performed.is_match(&rest) {
+            // "A biopsy was taken, which contained cysts": what is done, and then what came of it.
+            if !words.performed.is_match(&rest) || TELLS_MORE.is_match(&rest) {
                 return refuse(kind, mention.name);
             }
         }
         // Names of examinations are no findings; what is left may hold one.
         let rest = words.told.replace_all(&rest, " ");
+        let is_in_a_year = IN_A_YEAR.is_match(&rest);
         for (kind, pattern) in &words.morphology {
             let is_at_bedside = matches!(kind, RefusalKind::SkinMorphology | RefusalKind::EyeMorphology);
             for found in pattern.find_iter(&rest) {
-                let before = rest.get(..found.start()).unwrap_or_default();
+                let before = window_before(&rest, found.start());
                 let can_be_earlier = match kind {
                     RefusalKind::OperativeFinding => false,
                     RefusalKind::PathologyResult => DISEASE.is_match(found.as_str()),
                     _ => true,
                 };
-                let is_earlier = can_be_earlier && (EARLIER.is_match(before) || IN_A_YEAR.is_match(&rest));
+                let is_earlier = can_be_earlier && (EARLIER.is_match(before) || is_in_a_year);
                 let is_denied = is_at_bedside
                     && NEGATION.find(before).is_some_and(|negation| !CONTRAST.is_match(negation.as_str()));
                 if !is_earlier && !is_denied {
@@ -495,7 +530,7 @@ pub(super) mod tests {
             imaging_result: CT of the chest … showed | CT of the chest showed nodules in both lungs.
             imaging_result: chest radiograph … normal | A chest radiograph was normal.
             pathology_result: biopsy … revealed | The biopsy revealed atypical cells.
-            pathology_result: necrosis | A biopsy was taken, which contained necrosis.
+            pathology_result: biopsy | A biopsy was taken, which contained necrosis.
             endoscopy_result: Colonoscopy … found | Colonoscopy was carried out and found a polyp.
             electrical_tracing: electrocardiogram | An electrocardiogram was recorded: sinus rhythm.
             told | Visual acuity was 20/40 in the left eye.
@@ -554,7 +589,7 @@ pub(super) mod tests {
         );
         expect![[r#"
             names_diagnosis: sporotrichosis | Sporotrichosis was known to her.
-            told | Culture grew Sporothrix.
+            names_diagnosis: sporothrix | Culture grew Sporothrix.
             names_diagnosis: antisporotrichotic | She took antisporotrichotic drugs.
             told | The cutaneous veins were wide.
             names_diagnosis: CS | CS came to mind.

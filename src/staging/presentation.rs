@@ -22,6 +22,10 @@ use crate::text::sentences::sentences;
 
 /// Sentences at the beginning of a case in which the complaint is looked for.
 const COMPLAINT_SENTENCES: usize = 6;
+/// Forms of a complaint that are tried, each shorter by a member.
+const MAX_SHORTENED: usize = 12;
+/// References to a table in the text that are read.
+const MAX_REFERENCES: usize = 16;
 /// Words of a first sentence beyond person, complaint and place that make it worth telling as a whole.
 const MAX_FILLED: usize = 3;
 /// Words before an age among which its article is looked for.
@@ -131,13 +135,16 @@ impl Sentence<'_> {
 
     /// A range of the sentence without references to figures and tables in brackets.
     fn parts(&self, range: &Range<usize>) -> Vec<Located> {
+        self.parts_without(range, &figure_references(self.text()))
+    }
+
+    /// As [`Self::parts`], with the references that were found before.
+    fn parts_without(&self, range: &Range<usize>, cuts: &[Range<usize>]) -> Vec<Located> {
         let text = self.text();
         let mut found = Vec::new();
         let mut from = range.start;
-        for cut in figure_references(text) {
-            if cut.start < from || cut.end > range.end {
-                continue;
-            }
+        let first = cuts.partition_point(|cut| cut.start < range.start);
+        for cut in cuts.iter().skip(first).take_while(|cut| cut.end <= range.end) {
             found.extend(trimmed(text, from..cut.start).map(|part| self.part(&part)));
             from = cut.end;
         }
@@ -148,10 +155,14 @@ impl Sentence<'_> {
     /// Whether the sentence refers to a figure.
     fn shows_figure(&self) -> bool {
         let text = self.text();
-        let by_link = self.passage.mentions.iter().any(|mention| {
-            let at = mention.text_start as usize;
-            mention.ref_type.as_deref() == Some("fig") && self.range.contains(&at)
-        });
+        // Mentions stand in the order of the text.
+        let mentions = &self.passage.mentions;
+        let first = mentions.partition_point(|mention| (mention.text_start as usize) < self.range.start);
+        let by_link = mentions
+            .iter()
+            .skip(first)
+            .take_while(|mention| (mention.text_start as usize) < self.range.end)
+            .any(|mention| mention.ref_type.as_deref() == Some("fig"));
         by_link
             || figure_references(text)
                 .into_iter()
@@ -462,8 +473,9 @@ impl<'a> Reader<'a> {
                 _ => laboratory.push(piece.clone()),
             }
         }
+        let cuts = figure_references(text);
         for range in laboratory {
-            self.laboratory.extend(sentence.parts(&range));
+            self.laboratory.extend(sentence.parts_without(&range, &cuts));
         }
     }
 }
@@ -569,7 +581,7 @@ fn complaint(case: &[&Sentence<'_>], mask: &Mask<'_>) -> Option<Located> {
             let clause = clause.get(..end).unwrap_or_default();
             let mut ends: Vec<usize> = clauses(clause).into_iter().map(|part| part.end).collect();
             ends.reverse();
-            let told = ends.into_iter().find(|end| {
+            let told = ends.into_iter().take(MAX_SHORTENED).find(|end| {
                 let words = clause.get(..*end).unwrap_or_default();
                 mask.refusal(words).is_none_or(|refusal| refusal.kind == RefusalKind::Treatment)
             });
@@ -663,7 +675,7 @@ fn laboratory_tables(article: &Article, patient: Option<&PatientSegment>, mask: 
         });
         // A table that the text speaks of as one of a later time.
         let is_later = !table.mentions.is_empty()
-            && table.mentions.iter().all(|anchor| {
+            && table.mentions.iter().take(MAX_REFERENCES).all(|anchor| {
                 let text =
                     article.paragraphs.get(anchor.paragraph as usize).map(|paragraph| paragraph.passage.text.as_str());
                 text.is_some_and(|text| {

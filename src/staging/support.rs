@@ -134,7 +134,7 @@ pub fn coverage(
                 quote.span.text_id == text_id && (quote.span.start as usize) < end && start < quote.span.end as usize
             };
             n_sentences += 1;
-            n_covered += u32::from(quotes.iter().any(|quote| touches(&quote)));
+            n_covered += u32::from(quotes.iter().any(touches));
         }
     }
     (n_sentences, n_covered)

@@ -8,6 +8,11 @@ use super::tags::Tag;
 use super::tree::{Child, Element, Text, is_space};
 use crate::record::article::{GraphicElement, Mention, Passage, RunKind, SourceRun, WarningKind};
 
+/// Ids that one reference names; a list of more than this is no reference.
+const MAX_RIDS: usize = 64;
+/// Bytes of a kind of reference, such as `bibr`.
+const MAX_REF_TYPE: usize = 32;
+
 /// Builds one passage.
 #[derive(Debug)]
 pub struct Writer<'t, 'a> {
@@ -366,7 +371,10 @@ impl<'t, 'a> Writer<'t, 'a> {
             // An empty reference stands where it stands; what would follow the pending space has not been written.
             let text_end = self.length();
             let text_start = place.min(text_end);
-            for rid in element.attribute("rid").unwrap_or_default().split_ascii_whitespace() {
+            // A list of ids is short; what a file repeats in one must not grow to many times its size.
+            let ref_type = ref_type.filter(|name| name.len() <= MAX_REF_TYPE);
+            let rid = element.attribute("rid").unwrap_or_default();
+            for rid in rid.split_ascii_whitespace().take(MAX_RIDS) {
                 self.passage.mentions.push(Mention {
                     ref_type: ref_type.clone(),
                     rid: rid.to_owned(),

@@ -257,7 +257,11 @@ impl<'a> Building<'a> {
         if !attributes.is_empty() {
             // Looking for repeated names costs an allocation, and a single one cannot be repeated.
             let has_several = attributes.bytes().filter(|byte| *byte == b'=').nth(1).is_some();
-            for attribute in Attributes::new(attributes, 0).with_checks(has_several) {
+            for (number, attribute) in (1..).zip(Attributes::new(attributes, 0).with_checks(has_several)) {
+                if number > MAX_ATTRIBUTES {
+                    let detail = format!("an element with more than {MAX_ATTRIBUTES} attributes");
+                    return self.fail(JatsFault::TooLarge, start as usize, detail);
+                }
                 if let Err(error) = attribute {
                     return self.fail(JatsFault::NotXml, start as usize, format!("attributes: {error}"));
                 }
@@ -327,6 +331,8 @@ impl<'a> Building<'a> {
 pub const UNKNOWN: &str = "\u{fffd}";
 /// Entities within entities.
 const ENTITY_DEPTH: usize = 16;
+/// Of one element; each is compared with all others for repeated names.
+const MAX_ATTRIBUTES: usize = 256;
 
 /// Files are smaller than 4 GB, which [`super::read`] has checked.
 fn narrow(offset: usize) -> u32 {
