@@ -5,6 +5,7 @@
 //! another, nothing is inferred, and a value that no rule knows stays as it is. The raw value is always kept beside.
 
 use crate::record::slots::Slot;
+use crate::text::number_words::{TENS, UNITS};
 use regex::{Captures, Regex};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -865,30 +866,6 @@ static DECADE: LazyLock<Regex> = LazyLock::new(|| {
 static DAY_OF_LIFE: LazyLock<Regex> =
     LazyLock::new(|| fixed("^(?:(?:dol|day of life) ?#?([0-9]{1,3})|([0-9]{1,3})(?:st|nd|rd|th) day of life)$"));
 
-const NUMBER_WORDS: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-
 /// An age as number and unit. "day of life 3" stays: whether the first day counts as 0 or 1 is not said.
 fn plain_age(text: String, rules: &mut BTreeSet<&'static str>) -> String {
     let lower = text.to_ascii_lowercase();
@@ -974,10 +951,9 @@ fn number_of(text: &str, used: &mut Vec<&'static str>) -> Option<String> {
         let first = words.next()?;
         let value = match TENS.iter().position(|ten| *ten == first) {
             Some(index) => {
-                (index + 2) * 10
-                    + words.next().map_or(Some(0), |one| NUMBER_WORDS.iter().position(|word| *word == one))?
+                (index + 2) * 10 + words.next().map_or(Some(0), |one| UNITS.iter().position(|word| *word == one))?
             }
-            None => NUMBER_WORDS.iter().position(|word| *word == first)?,
+            None => UNITS.iter().position(|word| *word == first)?,
         };
         value.to_string()
     };

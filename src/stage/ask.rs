@@ -106,6 +106,19 @@ pub fn judgement(
     })
 }
 
+/// Checks settings that are shares, and the least score of a judge.
+pub fn check_limits(shares: &[(&str, f64)], min_judge_score: u32) -> Result<(), String> {
+    for (name, share) in shares {
+        if !(0.0..=1.0).contains(share) {
+            return Err(format!("{name} is {share}, it must be from 0 to 1"));
+        }
+    }
+    if !(1..=5).contains(&min_judge_score) {
+        return Err(format!("min_judge_score is {min_judge_score}, it must be from 1 to 5"));
+    }
+    Ok(())
+}
+
 /// What a judge that was asked for a number said.
 pub struct Rating {
     pub score: u32,

@@ -11,9 +11,7 @@ use crate::dag::RULES;
 use crate::record::article::{Article, ArticleRecord, ImageAsset, ImageState};
 use crate::record::model::{add_maker, field};
 use crate::record::provenance::both_licences;
-use crate::record::staged::{
-    Citation, Conversion, Presentation, Quote, StagedCase, StagedImage, StagedText, separator,
-};
+use crate::record::staged::{Citation, Conversion, Presentation, StagedCase, StagedImage, StagedText};
 use crate::staging::diagnosis::{FinalDiagnosis, Located, final_diagnosis};
 use crate::staging::examinations::Examinations;
 use crate::staging::figures::{ImageText, findings};
@@ -24,7 +22,7 @@ use crate::staging::reasoning::reasoning;
 use crate::staging::sections::{SectionRole, roles};
 use crate::staging::suitability::CaseReportRules;
 use crate::staging::support::{Sentences, coverage};
-use crate::text::leakage::{Gold, Synonyms};
+use crate::text::leakage::Synonyms;
 use anyhow::Context;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -171,27 +169,15 @@ impl ModelStage for ConvertCase {
 impl ConvertCase {
     fn by_rules(&self, read: &Read<'_>) -> anyhow::Result<Result<StagedCase, Cause>> {
         let (article, patient) = (&read.record.article, read.record.patient.as_ref());
-        let mut diagnosis = match final_diagnosis(article, &read.roles, patient, &self.rules) {
+        let diagnosis = match final_diagnosis(article, &read.roles, patient, &self.rules) {
             Ok(diagnosis) => diagnosis,
             Err(none) => return Ok(Err(Cause::new(none.reason, none.detail))),
         };
-        // What the article does not call it by may still stand in its history.
-        let stated = diagnosis.synonyms.clone();
-        let names = std::iter::once(&diagnosis.diagnosis).chain(&stated);
-        let golds: Vec<Gold> = names.map(|name| Gold::new(name, "", &self.synonyms)).collect();
-        for term in golds.iter().flat_map(Gold::terms) {
-            if !diagnosis.synonyms.iter().any(|known| known == term) {
-                diagnosis.synonyms.push(term.to_owned());
-            }
-        }
         if read.images().next().is_none() {
             return Ok(Err(Cause::new("no_usable_image", "")));
         }
-        let mask = Mask::new(&diagnosis, &self.examinations, &self.words);
-        let mut draft = presentation(article, &read.roles, patient, &mask, &self.examinations);
-        for (name, text) in draft.presentation.fields_mut() {
-            *text = text.take().and_then(|text| without_names(article, text, &golds, separator(name)));
-        }
+        let mask = Mask::with_synonyms(&diagnosis, &self.examinations, &self.words, &self.synonyms);
+        let draft = presentation(article, &read.roles, patient, &mask, &self.examinations);
         if let Some(cause) = lacks_presentation(&draft.presentation) {
             return Ok(Err(cause));
         }
@@ -205,7 +191,7 @@ impl ConvertCase {
         let mut case = frame(read, final_text, images.collect::<anyhow::Result<_>>()?);
         case.english = draft.presentation;
         case.diagnostic_reasoning = reasoning(article, &read.roles, patient, &diagnosis);
-        case.synonyms = stated;
+        case.synonyms = diagnosis.synonyms;
         if case.images.iter().any(|image| image.image_finding.is_none()) {
             case.flags.push("image_without_finding".to_owned());
         }
@@ -281,23 +267,6 @@ impl ConvertCase {
         finish(read, &mut case, Some(counts));
         Ok(Ok(case))
     }
-}
-
-/// A text of copies without those that name the diagnosis in a spelling that only the synonyms file knows.
-fn without_names(article: &Article, text: StagedText, golds: &[Gold], separator: &str) -> Option<StagedText> {
-    let sources = source_texts(article, &[&text]);
-    let copied = |quote: &Quote| -> String {
-        let source = sources.iter().find(|source| source.text_id == quote.span.text_id);
-        let (start, end) = (quote.span.start as usize, quote.span.end as usize);
-        source.map_or_else(String::new, |source| source.text.chars().skip(start).take(end - start).collect())
-    };
-    let (kept, texts): (Vec<Quote>, Vec<String>) = text
-        .quotes
-        .iter()
-        .map(|quote| (quote.clone(), copied(quote)))
-        .filter(|(_, words)| golds.iter().all(|gold| gold.leaks(words).is_empty()))
-        .unzip();
-    (!kept.is_empty()).then(|| StagedText { text: texts.join(separator), quotes: kept })
 }
 
 /// A case needs a complaint or a history.

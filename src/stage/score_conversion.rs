@@ -65,15 +65,8 @@ impl Default for ScoreSettings {
 
 impl Settings for ScoreSettings {
     fn check(&self) -> Result<(), String> {
-        for (name, share) in [("min_grounded", self.min_grounded), ("min_coverage", self.min_coverage)] {
-            if !(0.0..=1.0).contains(&share) {
-                return Err(format!("{name} is {share}, it must be from 0 to 1"));
-            }
-        }
-        if !(1..=5).contains(&self.min_judge_score) {
-            return Err(format!("min_judge_score is {}, it must be from 1 to 5", self.min_judge_score));
-        }
-        Ok(())
+        let shares = [("min_grounded", self.min_grounded), ("min_coverage", self.min_coverage)];
+        ask::check_limits(&shares, self.min_judge_score)
     }
 
     fn models(&self) -> Vec<String> {

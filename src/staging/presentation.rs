@@ -17,7 +17,7 @@ use super::sections::{SectionRole, patterns};
 use super::series::introductions;
 use crate::record::article::{Article, Cell, Passage, PatientSegment, Region, Table, TableContent};
 use crate::record::slots::Span;
-use crate::record::staged::{Presentation, Quote, SourceText, StagedText};
+use crate::record::staged::{Presentation, Quote, SourceText, StagedText, separator};
 use crate::text::sentences::sentences;
 
 /// Sentences at the beginning of a case in which the complaint is looked for.
@@ -266,7 +266,7 @@ pub fn presentation(
             chief_complaint: complaint.and_then(|place| staged_text(article, &[place])),
             history_of_present_illness: staged_text(article, &history),
             lab_result: staged_text(article, &laboratory),
-            physical_examination: staged_text(article, &names(&opening, mask, examinations)),
+            physical_examination: staged_field(article, &names(&opening, mask, examinations), "physical_examination"),
         },
         withheld: reader.withheld,
     }
@@ -804,6 +804,11 @@ fn table_text(table: &Table) -> (String, Vec<Range<usize>>) {
 /// Stretches that are no part of a text of the article are left out. The title has no offsets into the file: its quotes
 /// name the bytes of the whole article; those of a title of a caption name the bytes of the figure.
 pub fn staged_text(article: &Article, parts: &[Located]) -> Option<StagedText> {
+    staged_field(article, parts, "")
+}
+
+/// The same for a field, which has a separator of its own.
+fn staged_field(article: &Article, parts: &[Located], field: &str) -> Option<StagedText> {
     let mut texts: BTreeMap<&str, Option<Cow<'_, str>>> = BTreeMap::new();
     // Byte and character that were counted last, by text.
     let mut counted: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -836,7 +841,7 @@ pub fn staged_text(article: &Article, parts: &[Located]) -> Option<StagedText> {
         });
         words.push(quoted);
     }
-    (!quotes.is_empty()).then(|| StagedText { text: words.join(" "), quotes })
+    (!quotes.is_empty()).then(|| StagedText { text: words.join(separator(field)), quotes })
 }
 
 /// The texts that quotes point into, each once: title, abstracts, paragraphs, captions, tables, each by position.
@@ -948,7 +953,9 @@ pub(super) mod tests {
 
     fn account(article: &Article, diagnosis: &FinalDiagnosis) -> String {
         let draft = draft(article, diagnosis);
-        check(article, &draft.presentation.fields().into_iter().filter_map(|(_, text)| text).collect::<Vec<_>>());
+        for (field, text) in draft.presentation.fields() {
+            check_joined(article, text.as_slice(), separator(field));
+        }
         let mut lines: Vec<String> = draft
             .presentation
             .fields()
@@ -964,6 +971,10 @@ pub(super) mod tests {
 
     /// Every quote stands at its place, and the text is its quotes.
     pub(in crate::staging) fn check(article: &Article, texts: &[&StagedText]) {
+        check_joined(article, texts, " ");
+    }
+
+    fn check_joined(article: &Article, texts: &[&StagedText], separator: &str) {
         let sources = source_texts(article, texts);
         for text in texts {
             let quoted: Vec<String> = text
@@ -978,7 +989,7 @@ pub(super) mod tests {
                     source.text.chars().skip(span.start as usize).take((span.end - span.start) as usize).collect()
                 })
                 .collect();
-            assert_eq!(quoted.join(" "), text.text);
+            assert_eq!(quoted.join(separator), text.text);
         }
     }
 
@@ -999,7 +1010,7 @@ pub(super) mod tests {
             chief_complaint: pain in the left flank for 3 days
             history_of_present_illness: A 52-year-old woman of Maltese origin, a baker by profession, came to our clinic complaining of pain in the left flank for 3 days. She had no fever. Gallstones had been removed 8 years ago and she took ramipril. Blood pressure was 150/90 mmHg.
             lab_result: Haemoglobin was 121 g/L, creatinine was 88 µmol/L Test On admission Reference LDH 1180 U/L 120–250
-            physical_examination: chest radiograph CT of the abdomen
+            physical_examination: chest radiograph; CT of the abdomen
             - figure_reference: On examination her temperature was 36.9 °C and the left flank was tender (Figure 1).
             - imaging_result: Haemoglobin was 121 g/L, creatinine was 88 µmol/L, and a chest radiograph was normal.
             - figure_reference: Values are listed in Table 1.

@@ -12,6 +12,7 @@ use regex::Captures;
 
 use super::sections::{SectionRole, patterns, plain_words};
 use crate::record::article::{Article, Figure, PatientSegment, Region, Table, TableContent};
+use crate::text::number_words::{TENS, UNITS};
 use crate::text::sentences::sentences;
 
 /// How many patients an article tells of.
@@ -257,29 +258,6 @@ fn tenths(number: &str) -> Option<u32> {
 
 /// The number that digits, English words below 100 or ordinals, a Roman number below 40 or a letter say.
 fn small_number(word: &str) -> Option<u32> {
-    const UNITS: [&str; 20] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-    ];
-    const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
     const ORDINALS: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
     const ROMAN: [&str; 12] = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii"];
     let lower = word.to_lowercase();

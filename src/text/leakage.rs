@@ -297,12 +297,6 @@ impl Gold {
         }
     }
 
-    /// The names and abbreviations that are looked for, as the diagnosis or the synonyms file writes them.
-    pub fn terms(&self) -> impl Iterator<Item = &str> {
-        let names = self.names.iter().map(|(_, pattern)| pattern.term.as_str());
-        names.chain(self.abbreviations.iter().map(|(_, term, _)| term.as_str()))
-    }
-
     /// As [`leaks`].
     pub fn leaks(&self, text: &str) -> Vec<Leak> {
         if self.names.is_empty() && self.abbreviations.is_empty() {

@@ -7,6 +7,7 @@ pub mod grounding;
 pub mod leakage;
 pub mod near_join;
 pub mod normalize;
+pub mod number_words;
 pub mod sentences;
 pub mod shingles;
 pub mod strict_json;
