@@ -8,7 +8,7 @@
 
 use crate::support::repository;
 use casemill::record::article::{Article, Passage, PatientSegment, RunKind};
-use casemill::record::staged::StagedText;
+use casemill::record::staged::{StagedText, separator};
 use casemill::source::jats::{self, JatsError, Limits};
 use casemill::staging::diagnosis::{Located, final_diagnosis, text_of};
 use casemill::staging::examinations::Examinations;
@@ -650,7 +650,7 @@ fn check_located(article: &Article, place: &Located) {
 }
 
 /// By rules a text is its quotes, and each stands where it says, in its text and in the file.
-fn check_staged(source: &str, article: &Article, staged: &StagedText) {
+fn check_staged(source: &str, article: &Article, staged: &StagedText, separator: &str) {
     let texts = source_texts(article, &[staged]);
     let mut words = Vec::new();
     for quote in &staged.quotes {
@@ -661,7 +661,7 @@ fn check_staged(source: &str, article: &Article, staged: &StagedText) {
         let xml = source.get(quote.xml_start as usize..quote.xml_end as usize);
         assert!(xml.is_some_and(|xml| !xml.is_empty()), "{quote:?} stands nowhere in the file");
     }
-    assert_eq!(staged.text, words.join(" "), "a text that is not its quotes");
+    assert_eq!(staged.text, words.join(separator), "a text that is not its quotes");
 }
 
 fn check_staging(source: &str, article: &Article, rules: &Rules, account: &RefCell<Account>) {
@@ -707,27 +707,29 @@ fn check_case(
     let mask = Mask::new(&diagnosis, &rules.examinations, &rules.words);
     let draft = presentation(article, &roles, patient, &mask, &rules.examinations);
     draft.withheld.iter().for_each(|withheld| check_located(article, &withheld.place));
-    let mut staged: Vec<StagedText> = Vec::new();
+    let mut staged: Vec<(StagedText, &str)> = Vec::new();
     for (name, text) in draft.presentation.fields() {
         let Some(text) = text else { continue };
         for quote in source_texts(article, &[text]) {
             assert!(!quote.text.is_empty(), "{name}");
         }
-        staged.push(text.clone());
+        staged.push((text.clone(), separator(name)));
     }
     account.borrow_mut().n_presentations += u64::from(!staged.is_empty());
     let reasons = reasoning(article, &roles, patient, &diagnosis);
     account.borrow_mut().n_reasonings += u64::from(reasons.is_some());
-    staged.extend(reasons);
+    staged.extend(reasons.map(|text| (text, " ")));
     for figure in article.figures.iter().take(40) {
         for panel in 0..u32::try_from(figure.graphics.len()).expect("few").min(30) {
             let image = findings(article, figure, panel, &diagnosis, &rules.examinations);
             account.borrow_mut().n_findings += u64::from(image.image_finding.is_some());
-            staged.extend([image.image_finding, image.diagnostic_significance, image.caption].into_iter().flatten());
+            let texts = [image.image_finding, image.diagnostic_significance, image.caption];
+            staged.extend(texts.into_iter().flatten().map(|text| (text, " ")));
         }
     }
-    staged.iter().for_each(|text| check_staged(source, article, text));
-    let (n_sentences, n_covered) = coverage(article, &roles, patient, &staged.iter().collect::<Vec<_>>());
+    staged.iter().for_each(|(text, separator)| check_staged(source, article, text, separator));
+    let texts: Vec<&StagedText> = staged.iter().map(|(text, _)| text).collect();
+    let (n_sentences, n_covered) = coverage(article, &roles, patient, &texts);
     assert!(n_covered <= n_sentences);
     let support = Sentences::of(article, patient).support(&diagnosis.diagnosis);
     support.iter().flatten().for_each(|place| check_located(article, place));
