@@ -25,6 +25,8 @@ pub struct ArticleRecord {
     pub images: Vec<ImageAsset>,
     /// The one patient that the record speaks of, where an article of several was split; null otherwise.
     pub patient: Option<PatientSegment>,
+    /// Final diagnoses that a curated list beside the articles gives, by rank; none without such a list.
+    pub listed_diagnoses: Vec<ListedDiagnosis>,
     pub made_by: Vec<MadeBy>,
     pub replies: Vec<ReplyTrace>,
     /// What a user should know, such as `licence_disagreement` or `corrected`; sorted.
@@ -49,6 +51,14 @@ impl Record for ArticleRecord {
     fn provenance(&self) -> &Provenance {
         &self.provenance
     }
+}
+
+/// A diagnosis of a list beside the articles (Hirosawa et al. 2024 for AJCR).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListedDiagnosis {
+    /// From 1, the primary one.
+    pub rank: u32,
+    pub label: String,
 }
 
 /// A file of an article's package.

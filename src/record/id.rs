@@ -121,6 +121,13 @@ impl RecordId {
         Self(format!("{}_{n}", self.0))
     }
 
+    /// The id without what [`Self::occurrence`] added: equal for records that are told apart by nothing else.
+    #[must_use]
+    pub fn first_occurrence(&self) -> Self {
+        let repeats = self.0.rsplit_once('~').filter(|(_, n)| n.bytes().all(|digit| digit.is_ascii_digit()));
+        Self(repeats.map_or(self.0.as_str(), |(first, _)| first).to_owned())
+    }
+
     /// The part before the first colon.
     pub fn source(&self) -> &str {
         self.0.split_once(':').map_or("", |(source, _)| source)
@@ -154,6 +161,13 @@ mod tests {
         assert_eq!(hash.short(), "e3b0c44298fc1c14");
         assert_eq!(hash.to_bytes().map(Hash::from_digest), Some(hash));
         assert_eq!(Hash("xyz".into()).to_bytes(), None);
+    }
+
+    #[test]
+    fn repeats_know_their_first() {
+        let id = RecordId::native("s", "a~b");
+        assert_eq!(id.occurrence(12).first_occurrence(), id);
+        assert_eq!(id.first_occurrence(), id);
     }
 
     #[test]

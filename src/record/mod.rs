@@ -15,6 +15,7 @@ pub mod raw;
 pub mod release;
 pub mod slots;
 pub mod staged;
+pub mod vector;
 
 use anyhow::Context;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -112,6 +113,8 @@ pub const ROW_TYPES: &[RowType] = &[
     RowType::of::<release::CorrectionRow>(),
     RowType::of::<release::MediaRow>(),
     RowType::of::<staged::ClinmmCase>(),
+    RowType::of::<vector::PatientVector>(),
+    RowType::of::<vector::MtdiagCase>(),
 ];
 
 /// The declared Arrow schema of a row type: plain UTF-8, list elements named `element`, unit enums

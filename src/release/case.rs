@@ -1,7 +1,7 @@
 //! From the last record of a pipeline to the rows of its case.
 
 use super::media::{ATTRIBUTION, ATTRIBUTION_HEADER, RECIPES, attribution, recipes};
-use super::{clinmm, medrounds};
+use super::{clinmm, medrounds, mtdiag};
 use crate::record::difficulty::DifficultyRow;
 use crate::record::release::{CitationRow, MediaRow};
 use crate::record::{Access, Hash, Provenance, RecordId, Row, RowType};
@@ -72,8 +72,8 @@ pub struct CaseType {
     pub faults: fn(&str, &CaseRows) -> anyhow::Result<Vec<String>>,
     /// The images of a case, where its type has some; `media.parquet`, `media/` and `recipes/media.jsonl` are made of it.
     pub media: Option<MediaOf>,
-    /// What to name when a case is passed on; `ATTRIBUTION.csv` is made of it.
-    pub citation: Option<fn(&Value) -> anyhow::Result<CitationRow>>,
+    /// What to name when a case is passed on, where that is not its source as a whole; `ATTRIBUTION.csv` is made of it.
+    pub citation: Option<fn(&Value) -> anyhow::Result<Option<CitationRow>>>,
 }
 
 /// Name of the table of media, which is not in the case hash: what a release may hold depends on its profile.
@@ -106,7 +106,7 @@ impl CaseType {
             lines.push(recipes(self, rows)?);
         }
         if let Some(citation) = self.citation {
-            lines.push(vec![attribution(citation(&rows.case)?)?]);
+            lines.push(citation(&rows.case)?.map(attribution).transpose()?.into_iter().collect());
         }
         Ok(lines)
     }
@@ -165,7 +165,7 @@ impl CaseContext<'_> {
 }
 
 /// Every record type that can become a case.
-pub const CASE_TYPES: &[CaseType] = &[clinmm::CASE_TYPE, medrounds::CASE_TYPE];
+pub const CASE_TYPES: &[CaseType] = &[clinmm::CASE_TYPE, medrounds::CASE_TYPE, mtdiag::CASE_TYPE];
 
 /// The state of a run with an answer.
 pub const COMPLETE: &str = "complete";

@@ -5,6 +5,7 @@
 //! are named by their hash: a file name or figure label of the article can name the diagnosis.
 
 use super::case::{CaseContext, CaseMedia, CaseRows, CaseTable, CaseType, ConvertedCase, MEDIA, finish};
+use super::media::cited;
 use crate::record::model::{field, makers};
 use crate::record::release::{CitationRow, MediaRow, TextRow};
 use crate::record::staged::{ClinmmCase, Presentation, StagedCase, StagedImage, StagedText, separator};
@@ -110,38 +111,10 @@ fn media(case: &Value) -> anyhow::Result<Vec<CaseMedia>> {
     Ok(case.images.iter().map(one).collect())
 }
 
-fn citation(case: &Value) -> anyhow::Result<CitationRow> {
+fn citation(case: &Value) -> anyhow::Result<Option<CitationRow>> {
     let case = parse(case)?;
-    let citation = case.citation;
-    Ok(CitationRow {
-        case_id: case.case_id,
-        title: citation.title,
-        authors: citation.authors.join("; "),
-        journal: citation.journal,
-        year: citation.year,
-        doi: citation.ids.doi,
-        pmid: citation.ids.pmid,
-        pmcid: citation.ids.pmcid,
-        version: citation.version,
-        copyright: citation.copyright,
-        licence_url: licence_url(&case.licence),
-        licence: case.licence,
-        changes: "text selected and rearranged as a diagnostic dialogue; images named by hash".to_owned(),
-    })
-}
-
-/// Where the text of a Creative Commons licence stands; empty for anything else.
-fn licence_url(licence: &str) -> String {
-    if licence == "CC0-1.0" {
-        return "https://creativecommons.org/publicdomain/zero/1.0/".to_owned();
-    }
-    let Some((name, version)) = licence.strip_prefix("CC-").and_then(|rest| rest.rsplit_once('-')) else {
-        return String::new();
-    };
-    if !version.starts_with(|c: char| c.is_ascii_digit()) || licence.contains(' ') {
-        return String::new();
-    }
-    format!("https://creativecommons.org/licenses/{}/{version}/", name.to_ascii_lowercase())
+    let changes = "text selected and rearranged as a diagnostic dialogue; images named by hash";
+    Ok(Some(cited(case.case_id, case.citation, case.licence, changes)))
 }
 
 fn text(staged: Option<&StagedText>) -> Value {
@@ -255,21 +228,4 @@ fn faults(id: &str, rows: &CaseRows) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(faults)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn licences_have_their_text_somewhere() {
-        for (licence, url) in [
-            ("CC-BY-NC-ND-4.0", "https://creativecommons.org/licenses/by-nc-nd/4.0/"),
-            ("CC0-1.0", "https://creativecommons.org/publicdomain/zero/1.0/"),
-            ("LicenseRef-CC-BY", ""),
-            ("CC-BY-4.0 AND CC-BY-NC-4.0", ""),
-        ] {
-            assert_eq!(licence_url(licence), url);
-        }
-    }
 }

@@ -5,6 +5,7 @@ use super::licence::Profile;
 use crate::error::verification;
 use crate::record::Hash;
 use crate::record::release::{CitationRow, MediaRow};
+use crate::record::staged::Citation;
 use crate::stage::MediaRef;
 use crate::stage::MediaStore;
 use crate::store::{fs, raw};
@@ -133,5 +134,55 @@ impl<'a> MediaWriter<'a> {
 
     pub fn close(self) -> anyhow::Result<()> {
         fs::sync_dir(&self.folder.join("media"))
+    }
+}
+
+/// The row of `ATTRIBUTION.csv` for a case made of a published article.
+pub(super) fn cited(case_id: String, citation: Citation, licence: String, changes: &str) -> CitationRow {
+    CitationRow {
+        case_id,
+        title: citation.title,
+        authors: citation.authors.join("; "),
+        journal: citation.journal,
+        year: citation.year,
+        doi: citation.ids.doi,
+        pmid: citation.ids.pmid,
+        pmcid: citation.ids.pmcid,
+        version: citation.version,
+        copyright: citation.copyright,
+        licence_url: licence_url(&licence),
+        licence,
+        changes: changes.to_owned(),
+    }
+}
+
+/// Where the text of a Creative Commons licence stands; empty for anything else.
+fn licence_url(licence: &str) -> String {
+    if licence == "CC0-1.0" {
+        return "https://creativecommons.org/publicdomain/zero/1.0/".to_owned();
+    }
+    let Some((name, version)) = licence.strip_prefix("CC-").and_then(|rest| rest.rsplit_once('-')) else {
+        return String::new();
+    };
+    if !version.starts_with(|c: char| c.is_ascii_digit()) || licence.contains(' ') {
+        return String::new();
+    }
+    format!("https://creativecommons.org/licenses/{}/{version}/", name.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn licences_have_their_text_somewhere() {
+        for (licence, url) in [
+            ("CC-BY-NC-ND-4.0", "https://creativecommons.org/licenses/by-nc-nd/4.0/"),
+            ("CC0-1.0", "https://creativecommons.org/publicdomain/zero/1.0/"),
+            ("LicenseRef-CC-BY", ""),
+            ("CC-BY-4.0 AND CC-BY-NC-4.0", ""),
+        ] {
+            assert_eq!(licence_url(licence), url);
+        }
     }
 }

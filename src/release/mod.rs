@@ -8,6 +8,7 @@ pub mod licence;
 pub mod manifest;
 mod media;
 pub mod medrounds;
+pub mod mtdiag;
 pub mod merkle;
 pub mod spill;
 pub mod subsets;

@@ -290,6 +290,7 @@ impl Reader for ArticleReader {
                     files,
                     images: Vec::new(),
                     patient: None,
+                    listed_diagnoses: Vec::new(),
                     made_by: Vec::new(),
                     replies: Vec::new(),
                     flags,

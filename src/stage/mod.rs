@@ -7,12 +7,15 @@ pub mod apply_corrections;
 pub mod apply_decisions;
 pub mod ask;
 pub mod assign_specialty;
+pub mod check_anchors;
 pub mod check_case_leakage;
 pub mod check_leakage;
+pub mod check_vector_leakage;
 pub mod coerce;
 pub mod convert_case;
 pub mod dedup_exact;
 pub mod dedup_near;
+pub mod dedup_splits;
 pub mod estimate_difficulty;
 pub mod extract_slots;
 pub mod filter_media;
@@ -43,11 +46,14 @@ pub const STAGES: &[StageDef] = &[
     apply_corrections::STAGE,
     apply_decisions::STAGE,
     assign_specialty::STAGE,
+    check_anchors::STAGE,
     check_case_leakage::STAGE,
     check_leakage::STAGE,
+    check_vector_leakage::STAGE,
     convert_case::STAGE,
     dedup_exact::STAGE,
     dedup_near::STAGE,
+    dedup_splits::STAGE,
     estimate_difficulty::STAGE,
     extract_slots::STAGE,
     filter_media::STAGE,

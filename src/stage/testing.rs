@@ -4,6 +4,10 @@ use super::*;
 use crate::record::article::ArticleRecord;
 use crate::record::question::{AnswerOption, AnsweredQuestion, Question};
 use crate::record::slots::{Slot, SlotRecord, SlotValue, Span};
+use crate::record::vector::{
+    CasePresentation, Dataset, Diagnosis, Finding, GroundTruth, Negation, Origin, PatientFacts, PatientVector,
+    SymptomPresentation,
+};
 use crate::record::{Hash, Provenance, Record, RecordId, Rights, from_batch, to_batch};
 use crate::source::jats;
 use expect_test::Expect;
@@ -50,6 +54,33 @@ pub fn answered(id: &str, answer: &str, options: &[&str]) -> AnsweredQuestion {
         flags: Vec::new(),
         made_by: Vec::new(),
         replies: Vec::new(),
+    }
+}
+
+/// A patient with pneumonia who comes with a cough.
+pub fn patient(id: &str) -> PatientVector {
+    let cough =
+        Finding { name: "cough".into(), code: Some("E_1".into()), negation: Negation::Present, ..Finding::default() };
+    let cough = SymptomPresentation { symptom: cough, ..SymptomPresentation::default() };
+    PatientVector {
+        record_id: RecordId::native("t", id),
+        provenance: provenance(id.parse().unwrap_or(1)),
+        origin: Origin { dataset: Dataset::Ddxplus, stratum: None, native_id: None, language: "en".into() },
+        ground_truth: GroundTruth {
+            primary: Diagnosis { label: "Pneumonia".into(), icd10: Some("J18.9".into()), ..Diagnosis::default() },
+            ..GroundTruth::default()
+        },
+        facts: PatientFacts::default(),
+        presentation: CasePresentation {
+            chief_complaint: vec![cough.clone()],
+            symptoms: vec![cough],
+            absent_symptoms: None,
+        },
+        texts: Vec::new(),
+        citation: None,
+        made_by: Vec::new(),
+        replies: Vec::new(),
+        flags: Vec::new(),
     }
 }
 
@@ -105,6 +136,7 @@ pub fn article_record(id: &str, title: &str, body: &str) -> ArticleRecord {
         files: Vec::new(),
         images: Vec::new(),
         patient: None,
+        listed_diagnoses: Vec::new(),
         made_by: Vec::new(),
         replies: Vec::new(),
         flags: Vec::new(),

@@ -31,12 +31,12 @@ fn python() -> Option<PathBuf> {
     }
     let works = |python: &PathBuf| {
         let mut command = Command::new(python);
-        command.args(["-c", "import duckdb, polars, pyarrow"]).output().is_ok_and(|output| output.status.success())
+        command.args(["-c", "import duckdb, pandas, polars, pyarrow"]).output().is_ok_and(|output| output.status.success())
     };
     let found = candidates.iter().find(|python| works(python)).cloned();
     if found.is_none() {
         let reason = format!(
-            "no Python with pyarrow, polars and duckdb at {candidates:?}; scripts/test-python.sh FOLDER makes one, CASEMILL_TEST_PYTHON names its bin/python"
+            "no Python with pyarrow, polars, pandas and duckdb at {candidates:?}; scripts/test-python.sh FOLDER makes one, CASEMILL_TEST_PYTHON names its bin/python"
         );
         assert!(std::env::var("CASEMILL_REQUIRE_PYTHON").as_deref() != Ok("1"), "{reason}");
         eprintln!("other readers are skipped: {reason}");
