@@ -10,16 +10,19 @@
 //! * a number: that many generated packages through the pipeline clinmm by rules: each node, then a build with nothing to
 //!   do, `freeze` and `verify`. `write N FOLDER` writes these packages to a folder, and nothing is run.
 
+mod common;
+
 use casemill::media::decode::decode;
 use casemill::media::hash::DifferenceHash;
 use casemill::media::probe::{self, probe};
 use casemill::source::jats::{self, Limits};
+use common::{Peers, high_water, measured};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Repetitions; the best of each reader counts.
@@ -96,39 +99,9 @@ for line in sys.stdin:
     print(time.perf_counter() - start, flush=True)
 ";
 
-struct Peers {
-    process: Child,
-    asked: ChildStdin,
-    told: BufReader<ChildStdout>,
-}
-
-impl Peers {
-    fn start(files: &[PathBuf]) -> Option<Self> {
-        let python = std::env::var_os("CASEMILL_PEERS_PYTHON")?;
-        let mut command = Command::new(python);
-        command.args(["-c", PEERS]).args(files).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("a Python");
-        let (asked, told) = (process.stdin.take().expect("its input"), process.stdout.take().expect("its output"));
-        Some(Self { process, asked, told: BufReader::new(told) })
-    }
-
-    fn run(&mut self, reader: &str) -> Duration {
-        writeln!(self.asked, "{reader}").expect("a Python that listens");
-        let mut line = String::new();
-        self.told.read_line(&mut line).expect("an answer");
-        Duration::from_secs_f64(line.trim().parse().expect("seconds; are lxml and pubmed_parser installed?"))
-    }
-
-    fn end(self) {
-        let Self { mut process, asked, told: _ } = self;
-        drop(asked);
-        process.wait().expect("its end");
-    }
-}
-
 fn read(files: &[PathBuf]) {
     let bytes: u64 = files.iter().map(|file| std::fs::metadata(file).expect("a file").len()).sum();
-    let mut peers = Peers::start(files);
+    let mut peers = Peers::start(PEERS, files);
     let mut times: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     for _ in 0..REPETITIONS {
         let start = Instant::now();
@@ -143,7 +116,7 @@ fn read(files: &[PathBuf]) {
             }
         }
     }
-    peers.map_or_else(|| println!("peers: skipped, CASEMILL_PEERS_PYTHON names no Python"), Peers::end);
+    Peers::end(peers);
     let n_read =
         files.iter().filter(|file| jats::read(&std::fs::read(file).expect("a file"), Limits::default()).is_ok());
     println!("read: {} files of {:.2} MB, {} of them articles", files.len(), bytes as f64 / 1e6, n_read.count());
@@ -223,13 +196,6 @@ fn tell(file: &Path) {
         peak as f64 / bytes.len() as f64,
         before as f64 / 1e6,
     );
-}
-
-/// `VmHWM` of a process, in bytes.
-fn high_water(process: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 // ----------------------------------------------------------------------------------------------------------- images
@@ -360,24 +326,6 @@ fn nodes(folder: &Path) {
 
 fn seconds(from: jiff::Timestamp, to: jiff::Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64()
-}
-
-/// Runs casemill; gives its wall time and peak resident memory in bytes.
-fn measured(folder: &Path, arguments: &[&str]) -> (Duration, u64) {
-    let start = Instant::now();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_casemill"));
-    command.current_dir(folder).args(arguments).args(["--raw", "raw", "--data", "data"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
-    let mut peak = 0;
-    let status = loop {
-        peak = peak.max(high_water(&child.id().to_string()));
-        if let Some(status) = child.try_wait().expect("a child") {
-            break status;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    assert!(matches!(status.code(), Some(0 | 4)), "casemill {arguments:?} failed");
-    (start.elapsed(), peak)
 }
 
 fn copy_dir(from: &Path, to: &Path) {

@@ -3,6 +3,7 @@
 //! See ARCHITECTURE.md for the code map and the invariants.
 
 pub mod agreement;
+pub mod clinical;
 pub mod compare;
 pub mod config;
 pub mod dag;
@@ -22,3 +23,4 @@ pub mod stage;
 pub mod staging;
 pub mod store;
 pub mod text;
+pub mod vector;

@@ -49,6 +49,9 @@ pub fn run(global: &Global, arguments: ExplainArguments) -> anyhow::Result<Code>
     Ok(Code::Done)
 }
 
+/// The blocks of a patient vector.
+const BLOCKS: [&str; 4] = ["origin", "ground_truth", "facts", "presentation"];
+
 /// Longest value that is shown as JSON; `--json` gives all of it.
 const LONGEST: usize = 600;
 
@@ -63,6 +66,9 @@ fn shown(field: &str, value: &Value) -> String {
         Value::Array(items) if field == "images" => items.iter().map(image).collect(),
         Value::Array(items) if field == "texts" || field == "files" => format!("{} of them", items.len()),
         Value::Object(_) if field == "article" => article(value),
+        Value::Object(fields) if BLOCKS.contains(&field) => {
+            fields.iter().map(|(name, part)| block(name, part)).collect()
+        }
         Value::Object(fields) if fields.contains_key("quotes") => staged_text(value),
         Value::Object(fields) if fields.values().any(|field| field.get("quotes").is_some()) => fields
             .iter()
@@ -162,4 +168,68 @@ fn article(value: &Value) -> String {
         shown += &format!("\n    warning: line {}: {}", number(warning, "/line"), text(warning, "detail"));
     }
     shown
+}
+
+/// A part of a patient vector: what is known of it, a line for each entry, each with the places it was read from.
+fn block(name: &str, value: &Value) -> String {
+    match value {
+        Value::Array(items) => items.iter().map(|item| format!("\n    {name}: {}", known(item))).collect(),
+        // Hundreds of names that are the same for every record of the source.
+        Value::Object(fields) if fields.contains_key("codes") => {
+            let n = fields.get("codes").and_then(Value::as_array).map_or(0, Vec::len);
+            format!("\n    {name}: {n} terms, {}", text(value, "basis"))
+        }
+        other => match known(other) {
+            nothing if nothing.is_empty() => String::new(),
+            known => format!("\n    {name}: {known}"),
+        },
+    }
+}
+
+/// What of a value is neither null nor empty, in one line.
+fn known(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => indented(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(known).filter(|item| !item.is_empty()).collect();
+            items.join(", ")
+        }
+        Value::Object(fields) if fields.contains_key("text_id") => {
+            format!("{} {}..{}", text(value, "text_id"), number(value, "/start"), number(value, "/end"))
+        }
+        Value::Object(fields) => {
+            // What it is called comes first, where it stands last.
+            let (mut first, mut middle, mut last) = (String::new(), Vec::new(), String::new());
+            for (name, part) in fields {
+                match (name.as_str(), known(part)) {
+                    (_, part) if part.is_empty() => {}
+                    ("name" | "label" | "symptom", part) => first = part,
+                    ("spans", part) => last = format!("from {part}"),
+                    (_, part) if part.contains("; ") || part.contains(": ") => middle.push(format!("{name}: ({part})")),
+                    (_, part) => middle.push(format!("{name}: {part}")),
+                }
+            }
+            let parts = std::iter::once(first).chain(middle).chain(std::iter::once(last));
+            cut(&parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn parts_of_a_patient_say_what_is_known_and_where() {
+        let facts = json!({
+            "demographics": {"age_years": 54.0, "sex": "female", "insurance": null, "spans": [{"text_id": "p1", "start": 2, "end": 13}]},
+            "vitals": [],
+            "antecedents": [{"name": "asthma", "code": null, "negation": "present", "values": [], "spans": []}],
+            "absent_antecedents": {"basis": "closed_world", "codes": ["E_1", "E_2"], "names": ["a", "b"]},
+        });
+        expect![[r#""#]].assert_eq(&shown("facts", &facts));
+    }
 }

@@ -283,12 +283,16 @@ enum SourcesCommand {
     /// Every source, whether its files are there, and its rights
     List,
     /// Hash the files of a source and compare them with what is known of it
-    Check { name: String },
+    ///
+    /// Example: casemill sources check ajcr --raw data/raw --summary summary.csv
+    #[command(verbatim_doc_comment)]
+    Check(sources::CheckArguments),
     /// Get the files that sources/<name>.toml names under [fetch], or the articles of its services; what was got before is
     /// kept, and cut files go on
     ///
     /// Examples: casemill sources fetch pmc --raw data/raw --limit 24
     ///           casemill sources fetch pmc --raw data/raw --ids ids.txt --from opendata
+    ///           casemill sources fetch ajcr --raw data/raw --list cases.xlsx
     #[command(verbatim_doc_comment)]
     Fetch(sources::FetchArguments),
 }
@@ -337,7 +341,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<Code> {
         Command::Explain(options) => explain::run(global, options),
         Command::Sources { command } => match command.unwrap_or(SourcesCommand::List) {
             SourcesCommand::List => sources::list(global),
-            SourcesCommand::Check { name } => sources::check(global, &name),
+            SourcesCommand::Check(options) => sources::check(global, &options),
             SourcesCommand::Fetch(options) => sources::fetch_files(global, &options),
         },
         Command::Freeze(options) => run_freeze(global, options),

@@ -2,17 +2,20 @@
 
 use super::{Global, interruption, print, release_date};
 use anyhow::Context;
-use casemill::config::source::PmcConfig;
+use casemill::config::source::{AjcrConfig, PmcConfig, SourceConfig};
 use casemill::env;
 use casemill::error::{Code, usage};
 use casemill::record::Hash;
 use casemill::report::grouped;
+use casemill::service::ajcr::plan as ajcr;
 use casemill::service::fetch::kinds::FileKind;
 use casemill::service::fetch::{FetchFile, FetchOptions, FetchPlan, FileState, Progress, fetch};
 use casemill::service::pmc::plan::{self, Request, Summary, Told};
-use casemill::store::raw::RawHashes;
+use casemill::source::ajcr::{PageLimits, PageRules, SummaryRow, summary};
+use casemill::store::raw::{self, RawHashes};
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -26,10 +29,18 @@ pub struct FetchArguments {
     articles: ArticleArguments,
 }
 
-/// Only for a source with services in place of files ([pmc] in sources/<name>.toml).
+#[derive(Args)]
+pub struct CheckArguments {
+    name: String,
+    /// Write what became of each article of ajcr, of those without a page, too
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+}
+
+/// Only for a source with services in place of files ([pmc] or [ajcr] in sources/<name>.toml).
 #[derive(Args)]
 struct ArticleArguments {
-    /// At most so many articles, of all specialties by turns
+    /// At most so many articles: for pmc of all specialties by turns, for ajcr the first of the list
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Ask these services instead of those in sources/<name>.toml: eutils or europepmc to search, opendata, europepmc and
@@ -45,12 +56,21 @@ struct ArticleArguments {
     /// Search and select, and write nothing
     #[arg(long)]
     dry_run: bool,
+    /// Articles of ajcr to get: a table with columns DOI, PMID and final diagnoses as CSV or XLSX, which is copied beside the
+    /// pages; without it, the lists that are there
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
 }
 
 impl ArticleArguments {
     fn is_any(&self) -> bool {
-        let Self { limit, from, ids, packages, dry_run } = self;
-        limit.is_some() || !from.is_empty() || ids.is_some() || packages.is_some() || *dry_run
+        self.limit.is_some() || self.list.is_some() || self.is_any_of_pmc()
+    }
+
+    /// Whether there is one that only services of PubMed Central have a use for.
+    fn is_any_of_pmc(&self) -> bool {
+        let Self { limit: _, from, ids, packages, dry_run, list: _ } = self;
+        !from.is_empty() || ids.is_some() || packages.is_some() || *dry_run
     }
 }
 
@@ -62,6 +82,9 @@ pub fn fetch_files(global: &Global, arguments: &FetchArguments) -> anyhow::Resul
     let folder = global.workspace().raw.join(&config.name);
     if let Some(services) = &config.pmc {
         return fetch_articles(global, arguments, &config.name, services, folder);
+    }
+    if let Some(pages) = &config.ajcr {
+        return fetch_pages(global, arguments, &config, pages, folder);
     }
     if arguments.articles.is_any() {
         return Err(usage(format!("{} has no [pmc]: --update is all that fetching its files takes", config.file)));
@@ -122,17 +145,16 @@ fn fetch_articles(
     config: &PmcConfig,
     folder: PathBuf,
 ) -> anyhow::Result<Code> {
-    let ArticleArguments { limit, from, ids, packages, dry_run } = &arguments.articles;
+    let ArticleArguments { limit, from, ids, packages, dry_run, list } = &arguments.articles;
+    if list.is_some() {
+        return Err(usage(format!("--list is for pages of ajcr; the articles of {name} are named by --ids")));
+    }
     let read_ids = |path: &PathBuf| {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| usage(format!("--ids {shown}: {error}")))?;
         plan::parse_ids(&shown, &text)
     };
-    // The day is part of what is written, so a build that says its day gets that one.
-    let date: jiff::civil::Date = match release_date(None)? {
-        Some(text) => text.parse()?,
-        None => jiff::Timestamp::now().strftime("%Y-%m-%d").to_string().parse()?,
-    };
+    let date = today()?;
     let request = Request {
         config,
         folder: folder.clone(),
@@ -197,6 +219,84 @@ fn fetch_articles(
         message += &format!("\nand {more} more; see {}", folder.join(plan::OUTCOMES_FILE).display());
     }
     Err(casemill::error::input(message))
+}
+
+/// The day is part of what is written, so a build that says its day gets that one.
+fn today() -> anyhow::Result<jiff::civil::Date> {
+    Ok(match release_date(None)? {
+        Some(text) => text.parse()?,
+        None => jiff::Timestamp::now().strftime("%Y-%m-%d").to_string().parse()?,
+    })
+}
+
+/// Pages of the American Journal of Case Reports.
+fn fetch_pages(
+    global: &Global,
+    arguments: &FetchArguments,
+    config: &SourceConfig,
+    pages: &AjcrConfig,
+    folder: PathBuf,
+) -> anyhow::Result<Code> {
+    if arguments.articles.is_any_of_pmc() {
+        return Err(usage(format!("{} has no [pmc]: pages take --list, --limit and --update alone", config.file)));
+    }
+    let ArticleArguments { limit, list, .. } = &arguments.articles;
+    let request = ajcr::Request {
+        config: pages,
+        folder: folder.clone(),
+        list: list.clone(),
+        limit: *limit,
+        email: env::read(&pages.email_variable),
+        bot_pages: page_rules(config)?.patterns.bot_page,
+    };
+    let stop = interruption()?;
+    let options = FetchOptions {
+        update: arguments.update,
+        date: Some(today()?.to_string()),
+        stop: Some(&stop),
+        ..FetchOptions::default()
+    };
+    let summary = ajcr::run(&request, &options, &|told| match told {
+        _ if global.quiet => {}
+        ajcr::Told::Waiting { url, why, wait } => eprintln!("{url}: {why}; again in {:.1} s", wait.as_secs_f64()),
+        ajcr::Told::Article { ajcr_id, nth, of, state } => eprintln!("{nth} of {of}, {ajcr_id}: {state}"),
+    })?;
+    let has_rights = folder.join(casemill::config::source::RIGHTS_FILE).is_file();
+    let mut document = serde_json::to_value(&summary)?;
+    if let Some(document) = document.as_object_mut() {
+        document.insert("source".to_owned(), json!(config.name));
+        document.insert("has_source_toml".to_owned(), json!(has_rights));
+    }
+    print(global, &document, || {
+        let mut text = pages_text(&summary);
+        if !has_rights {
+            text += &without_rights(&folder);
+        }
+        text
+    })?;
+    Ok(if summary.missing.is_empty() { Code::Done } else { Code::Quarantine })
+}
+
+/// What is where on a page of ajcr.
+fn page_rules(config: &SourceConfig) -> anyhow::Result<PageRules> {
+    PageRules::from_options(&config.options).map_err(|error| usage(format!("{}: {error:#}", config.file)))
+}
+
+fn pages_text(summary: &ajcr::Summary) -> String {
+    let ajcr::Summary { lists, listed, listed_twice, wanted, fetched, kept, updated, missing_by_reason, missing } =
+        summary;
+    let mut text: String = lists.iter().map(|(name, articles)| format!("{name}: {articles} rows\n")).collect();
+    text += &format!("listed {listed}, named again {listed_twice}, wanted {wanted}\n");
+    text += &format!("pages: fetched {fetched}, kept {kept}, updated {updated}, missing {}\n", missing.len());
+    let reasons: Vec<String> = missing_by_reason.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+    if !reasons.is_empty() {
+        text += &format!("missing by reason: {}\n", reasons.join(", "));
+    }
+    for ajcr::MissingArticle { ajcr_id, doi, list, line, reason, detail } in missing {
+        let name = if ajcr_id.is_empty() { doi } else { ajcr_id };
+        text += &format!("  {name} ({list}:{line}): {reason}: {detail}\n");
+    }
+    text
 }
 
 /// Problems that an error names; `outcomes.jsonl` has all.
@@ -318,11 +418,15 @@ pub fn list(global: &Global) -> anyhow::Result<Code> {
     Ok(Code::Done)
 }
 
-pub fn check(global: &Global, name: &str) -> anyhow::Result<Code> {
+pub fn check(global: &Global, arguments: &CheckArguments) -> anyhow::Result<Code> {
+    let name = arguments.name.as_str();
     let (project, workspace) = (global.project()?, global.workspace());
     let config = project.source(name)?;
+    if arguments.summary.is_some() && config.ajcr.is_none() {
+        return Err(usage(format!("{} has no [ajcr]: only its pages have a summary", config.file)));
+    }
     let mut hashes = RawHashes::load(&workspace);
-    let Some(found) = casemill::engine::session::find_source(&config, &workspace, &mut hashes)? else {
+    let Some(mut found) = casemill::engine::session::find_source(&config, &workspace, &mut hashes)? else {
         return Err(casemill::error::input(format!(
             "source {name}: no file {} in {}/{name}/; {}",
             config.files.join(" or "),
@@ -334,32 +438,55 @@ pub fn check(global: &Global, name: &str) -> anyhow::Result<Code> {
         config.checksums.iter().find(|(_, known)| *known == hash.as_str()).map(|(label, _)| label.clone())
     };
     let mut files = Vec::new();
-    for file in &found.raw.files {
+    for file in &mut found.raw.files {
         let path = workspace.raw.join(&file.path);
-        casemill::store::raw::readable(&workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
+        let limit = config.max_unpacked_bytes;
+        file.readable = raw::readable(&workspace, &path, &file.path, &file.sha256, limit, false)?;
         files.push(
             json!({"path": file.path, "bytes": file.bytes, "sha256": file.sha256, "known_as": known(&file.sha256)}),
         );
     }
+    let summarise = |path: &PathBuf| -> anyhow::Result<_> {
+        write_summary(path, &summary(&found.raw, &page_rules(&config)?, PageLimits::default())?)
+    };
+    let by_status = arguments.summary.as_ref().map(summarise).transpose()?;
     let rights = &found.raw.rights;
-    print(
-        global,
-        &json!({"source": name, "files": files, "rights": rights, "has_source_toml": found.rights_file.is_some(), "not_read": found.unmatched}),
-        || {
-            let mut text = String::new();
-            for file in &found.raw.files {
-                let label = known(&file.sha256)
-                    .map_or_else(|| "not a file that sources/ knows".to_owned(), |label| format!("known as {label}"));
-                text += &format!("{}  {} bytes  {}  {label}\n", file.path, grouped(file.bytes), file.sha256);
-            }
-            text +=
-                &format!("snapshot {}, licence {}, access {}", rights.snapshot, rights.licence, rights.access.as_str());
-            text += if found.rights_file.is_some() { "\n" } else { " (there is no source.toml beside the files)\n" };
-            if !found.unmatched.is_empty() {
-                text += &format!("not read, since no pattern matches: {}\n", found.unmatched.join(", "));
-            }
-            text
-        },
-    )?;
+    let mut document = json!({
+        "source": name, "files": files, "rights": rights, "has_source_toml": found.rights_file.is_some(),
+        "not_read": found.unmatched,
+    });
+    if let (Some(by_status), Some(document)) = (&by_status, document.as_object_mut()) {
+        document.insert("summary".to_owned(), json!(by_status));
+    }
+    print(global, &document, || {
+        let mut text = String::new();
+        for file in &found.raw.files {
+            let label = known(&file.sha256)
+                .map_or_else(|| "not a file that sources/ knows".to_owned(), |label| format!("known as {label}"));
+            text += &format!("{}  {} bytes  {}  {label}\n", file.path, grouped(file.bytes), file.sha256);
+        }
+        text += &format!("snapshot {}, licence {}, access {}", rights.snapshot, rights.licence, rights.access.as_str());
+        text += if found.rights_file.is_some() { "\n" } else { " (there is no source.toml beside the files)\n" };
+        if !found.unmatched.is_empty() {
+            text += &format!("not read, since no pattern matches: {}\n", found.unmatched.join(", "));
+        }
+        for (status, count) in by_status.iter().flatten() {
+            text += &format!("{status} {}\n", grouped(*count));
+        }
+        text
+    })?;
     Ok(Code::Done)
+}
+
+/// Writes the rows as CSV and counts them by status.
+fn write_summary(path: &Path, rows: &[SummaryRow]) -> anyhow::Result<BTreeMap<String, u64>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut by_status = BTreeMap::new();
+    for row in rows {
+        writer.serialize(row)?;
+        *by_status.entry(row.status.clone()).or_default() += 1;
+    }
+    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+    casemill::store::fs::write_atomic(path, &bytes)?;
+    Ok(by_status)
 }

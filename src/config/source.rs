@@ -1,7 +1,7 @@
 //! `sources/<source>.toml`: where a source comes from and how it is read; and
 //! `<raw>/<source>/source.toml`: the rights of the files beside it.
 
-use super::toml_file::{Problems, TableReader, read_file};
+use super::toml_file::{Located, Problems, TableReader, read_file};
 use crate::record::{Access, Hash, LlmEgress, Rights};
 use std::collections::BTreeMap;
 
@@ -33,6 +33,25 @@ pub struct SourceConfig {
     pub fetch_requests_per_minute: u32,
     /// For articles of PubMed Central: services in place of files.
     pub pmc: Option<PmcConfig>,
+    /// For the American Journal of Case Reports: where its pages are.
+    pub ajcr: Option<AjcrConfig>,
+}
+
+/// `[ajcr]`: how pages of the American Journal of Case Reports are asked for. Its table `page`, what is where on a page, is
+/// [`SourceConfig::options`] under the same name, since what is read depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AjcrConfig {
+    /// What a DOI is put behind to make an address; ends with `/`.
+    pub resolver: String,
+    /// Hosts that a redirect may lead to.
+    pub hosts: Vec<String>,
+    /// Address of the full text, with `{number}` for the number of the page; none if the resolver leads to it.
+    pub full_text: Option<String>,
+    /// Environment variable with the address that the publisher can write to.
+    pub email_variable: String,
+    /// For each host.
+    pub requests_per_minute: u32,
+    pub max_bytes_per_page: u64,
 }
 
 /// `[pmc]`: the services that find and have articles, and how they are treated.
@@ -127,6 +146,8 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
         let fetch_requests_per_minute = root.positive("fetch_requests_per_minute", 60);
         let mut pmc = None;
         root.table_at("pmc", |table| pmc = Some(read_pmc(table)));
+        let mut ajcr = None;
+        root.table_at("ajcr", |table| ajcr = Some(read_ajcr(table, &mut options)));
         root.finish();
         let files = files.map(|files| files.value).unwrap_or_default();
         SourceConfig {
@@ -144,8 +165,27 @@ pub fn parse(file: &str, text: &str) -> Result<SourceConfig, Problems> {
             fetch,
             fetch_requests_per_minute,
             pmc,
+            ajcr,
         }
     })
+}
+
+fn read_ajcr(mut table: TableReader<'_>, options: &mut toml::Table) -> AjcrConfig {
+    let text = |value: Option<Located<String>>, default: &str| value.map_or(default.to_owned(), |value| value.value);
+    let config = AjcrConfig {
+        resolver: text(table.string("resolver"), "https://doi.org/"),
+        hosts: table.strings("hosts").map(|hosts| hosts.value).unwrap_or_default(),
+        full_text: table.string("full_text").map(|pattern| pattern.value),
+        email_variable: text(table.string("email_variable"), "CASEMILL_EMAIL"),
+        requests_per_minute: table.positive("requests_per_minute", 20),
+        max_bytes_per_page: table.count("max_bytes_per_page").map_or(16 << 20, |count| count.value),
+    };
+    table.table_at("page", |mut page| {
+        let values = page.all_values().into_iter().map(|(name, value)| (name, value.value));
+        options.insert("page".to_owned(), toml::Value::Table(values.collect()));
+    });
+    table.finish();
+    config
 }
 
 fn read_pmc(mut table: TableReader<'_>) -> PmcConfig {

@@ -63,13 +63,12 @@ impl<'a> NodeWork<'a> {
                 let found = session.source_of(node)?;
                 let config = session.graph.sources.get(&found.raw.name).context("a source without configuration")?;
                 let mut source = found.raw.clone();
+                let (workspace, limit) = (&session.workspace, config.max_unpacked_bytes);
                 for file in &mut source.files {
-                    let path = session.workspace.raw.join(&file.path);
+                    let path = workspace.raw.join(&file.path);
                     file.readable =
-                        raw::readable(&session.workspace, &path, &file.path, &file.sha256, config.max_unpacked_bytes)?;
-                    if reader.reads_tables() {
-                        file.readable = raw::as_lines(&session.workspace, file)?;
-                    }
+                        raw::readable(workspace, &path, &file.path, &file.sha256, limit, reader.unpacks_zip())?;
+                    file.readable = raw::as_lines(workspace, file, |form| reader.converts(form))?;
                 }
                 let path = build_dir.join("cut.json");
                 let cut = match read_json::<Cut>(&path)? {

@@ -142,8 +142,14 @@ pub struct PatientSegment {
     pub label: Option<String>,
     /// Positions of paragraphs, ascending.
     pub paragraphs: Vec<u32>,
-    /// Positions of figures, ascending.
+    /// Positions of figures, ascending. One that several patients use belongs to each of them.
     pub figures: Vec<u32>,
+    /// Positions of tables, ascending; likewise.
+    pub tables: Vec<u32>,
+    /// Positions of figures that belong to no patient in particular (MTDiag, B.3: the general block); the same for every patient.
+    pub general_figures: Vec<u32>,
+    /// Positions of tables that belong to no patient in particular.
+    pub general_tables: Vec<u32>,
 }
 
 /// A JATS article (ANSI/NISO Z39.96), Archiving, Publishing or Authoring.

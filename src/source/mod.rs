@@ -1,7 +1,9 @@
 //! One reader per raw format. Readers get opened files and give typed rows or a fault with its reason;
 //! they know nothing of stages.
 
+pub mod ajcr;
 pub mod csv;
+pub mod ddxplus;
 pub mod edited;
 pub mod jats;
 pub mod lines;

@@ -183,17 +183,29 @@ mod tests {
             narrative("4", "Treated for lung inflammation."),
         ];
         let synonyms = "version = 1\n[[group]]\nsource = 'ours'\nnames = ['pneumonia', 'lung inflammation']\n";
-        check_filter(&STAGE, "", &[("synonyms", synonyms)], &patients, expect![[r#"
+        check_filter(
+            &STAGE,
+            "",
+            &[("synonyms", synonyms)],
+            &patients,
+            expect![[r#"
             keep t:1
             dropped t:2 diagnosis_leak: narrative: `Pneumonia`
             keep t:3
             dropped t:4 synonym_leak: narrative: `lung inflammation`
-        "#]]);
-        check_filter(&STAGE, "history = 'drop'", &[("synonyms", synonyms)], &patients, expect![[r#"
+        "#]],
+        );
+        check_filter(
+            &STAGE,
+            "history = 'drop'",
+            &[("synonyms", synonyms)],
+            &patients,
+            expect![[r#"
             keep t:1
             dropped t:2 diagnosis_leak: narrative: `Pneumonia`
             dropped t:3 diagnosis_in_history: antecedents: `Pneumonia`
             dropped t:4 synonym_leak: narrative: `lung inflammation`
-        "#]]);
+        "#]],
+        );
     }
 }

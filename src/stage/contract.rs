@@ -7,6 +7,7 @@ use crate::record::ledger::Exit;
 use crate::record::model::ReplyTrace;
 pub use crate::record::raw::{Cut, Piece, RawFile, RawSource, ShardLimits, Slice};
 use crate::record::{Hash, Record, RecordId, Row, RowType, to_batch};
+use crate::source::tables::Form;
 use crate::text::excerpt;
 use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
@@ -447,8 +448,12 @@ pub const EGRESS_REFUSED: &str = "egress_refused";
 /// Turns raw files into records.
 pub trait Reader: Send + Sync + 'static {
     type Out: Record;
-    /// Whether CSV, Parquet and JSON arrays are to be given as lines (see [`crate::source::tables`]).
-    fn reads_tables(&self) -> bool {
+    /// Which forms of files are to be given as lines (see [`crate::source::tables`]); others are given as they are.
+    fn converts(&self, _form: Form) -> bool {
+        false
+    }
+    /// Whether a zip of one file is to be given as that file. Else it is given as it is: packages hold archives that nobody reads.
+    fn unpacks_zip(&self) -> bool {
         false
     }
     /// Divides the files at record borders and finds repeated ids. One pass, at most 1 KB a record.

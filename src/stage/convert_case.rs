@@ -275,13 +275,9 @@ fn lacks_presentation(presentation: &Presentation) -> Option<Cause> {
     (!has_story).then(|| Cause::new(NO_PRESENTATION, "neither a chief complaint nor a history of the present illness"))
 }
 
-/// The case without what the converter fills in.
-fn frame(read: &Read<'_>, final_diagnosis: StagedText, images: Vec<StagedImage>) -> StagedCase {
-    let record = read.record;
+/// How an article is cited.
+pub(super) fn citation(record: &ArticleRecord) -> Citation {
     let article = &record.article;
-    let mut provenance = record.provenance.clone();
-    provenance.rights.licence =
-        images.iter().fold(provenance.rights.licence, |licence, image| both_licences(&licence, &image.licence));
     let name = |contributor: &crate::record::article::Contributor| match (&contributor.surname, &contributor.collab) {
         (Some(surname), _) => Some(format!("{surname} {}", contributor.given_names.as_deref().unwrap_or_default())),
         (None, collab) => collab.clone(),
@@ -289,18 +285,28 @@ fn frame(read: &Read<'_>, final_diagnosis: StagedText, images: Vec<StagedImage>)
     let authors =
         article.contributors.iter().filter(|one| one.contrib_type.as_deref().is_none_or(|kind| kind == "author"));
     let year = article.dates.iter().filter_map(|date| date.year).min();
+    Citation {
+        ids: article.ids.clone(),
+        version: record.version,
+        title: article.title.clone(),
+        authors: authors.filter_map(name).map(|name| name.trim().to_owned()).collect(),
+        journal: article.journal.title.clone(),
+        year,
+        copyright: article.permissions.copyright_statements.first().cloned(),
+    }
+}
+
+/// The case without what the converter fills in.
+fn frame(read: &Read<'_>, final_diagnosis: StagedText, images: Vec<StagedImage>) -> StagedCase {
+    let record = read.record;
+    let article = &record.article;
+    let mut provenance = record.provenance.clone();
+    provenance.rights.licence =
+        images.iter().fold(provenance.rights.licence, |licence, image| both_licences(&licence, &image.licence));
     StagedCase {
         record_id: record.record_id.clone(),
         provenance,
-        citation: Citation {
-            ids: article.ids.clone(),
-            version: record.version,
-            title: article.title.clone(),
-            authors: authors.filter_map(name).map(|name| name.trim().to_owned()).collect(),
-            journal: article.journal.title.clone(),
-            year,
-            copyright: article.permissions.copyright_statements.first().cloned(),
-        },
+        citation: citation(record),
         specialty: record.specialty.clone(),
         english: Presentation::default(),
         chinese: None,

@@ -4,6 +4,7 @@ use super::contract::*;
 use crate::record::ledger::{Exit, LedgerRow, SourceCounts};
 use crate::record::raw::RawSource;
 use crate::record::{Hash, Record, RecordId, Rights, from_batch, to_batch};
+use crate::source::tables::Form;
 use anyhow::{Context, ensure};
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -196,14 +197,19 @@ fn settle<T: Record>(
 }
 
 pub trait ErasedReader: Send + Sync {
-    fn reads_tables(&self) -> bool;
+    fn converts(&self, form: Form) -> bool;
+    fn unpacks_zip(&self) -> bool;
     fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut>;
     fn read(&self, node: &str, source: &RawSource, slice: &Slice) -> anyhow::Result<ShardOutput>;
 }
 
 impl<S: Reader> ErasedReader for S {
-    fn reads_tables(&self) -> bool {
-        Reader::reads_tables(self)
+    fn converts(&self, form: Form) -> bool {
+        Reader::converts(self, form)
+    }
+
+    fn unpacks_zip(&self) -> bool {
+        Reader::unpacks_zip(self)
     }
 
     fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut> {

@@ -20,7 +20,7 @@ pub const STAGE: StageDef = StageDef {
     name: "ingest_jats",
     summary: "Reads case reports in JATS XML, with the files of their packages and what the archive says of their rights",
     shape: Shape::Reader,
-    revision: 1,
+    revision: 2,
     inputs: &[],
     outputs: &[Port::records::<ArticleRecord>("records")],
     resources: &[],
@@ -184,22 +184,7 @@ impl Reader for ArticleReader {
                 }
             }
         }
-        let mut cut = Cut::default();
-        let (mut slice, mut slice_records, mut slice_bytes) = (Slice::default(), 0u64, 0u64);
-        for piece in pieces {
-            let is_full = slice_records + piece.n_records > limits.records || slice_bytes + piece.end > limits.bytes;
-            if is_full && !slice.pieces.is_empty() {
-                cut.slices.push(std::mem::take(&mut slice));
-                (slice_records, slice_bytes) = (0, 0);
-            }
-            slice_records += piece.n_records;
-            slice_bytes += piece.end;
-            slice.pieces.push(piece);
-        }
-        if !slice.pieces.is_empty() {
-            cut.slices.push(slice);
-        }
-        Ok(cut)
+        Ok(into_slices(pieces, limits))
     }
 
     fn read(&self, source: &RawSource, slice: &Slice, out: &mut ReaderOutput<ArticleRecord>) -> anyhow::Result<()> {
@@ -302,8 +287,28 @@ impl Reader for ArticleReader {
     }
 }
 
+/// Fills slices with whole files, in order.
+pub(super) fn into_slices(pieces: Vec<Piece>, limits: ShardLimits) -> Cut {
+    let mut cut = Cut::default();
+    let (mut slice, mut slice_records, mut slice_bytes) = (Slice::default(), 0u64, 0u64);
+    for piece in pieces {
+        let is_full = slice_records + piece.n_records > limits.records || slice_bytes + piece.end > limits.bytes;
+        if is_full && !slice.pieces.is_empty() {
+            cut.slices.push(std::mem::take(&mut slice));
+            (slice_records, slice_bytes) = (0, 0);
+        }
+        slice_records += piece.n_records;
+        slice_bytes += piece.end;
+        slice.pieces.push(piece);
+    }
+    if !slice.pieces.is_empty() {
+        cut.slices.push(slice);
+    }
+    cut
+}
+
 /// What may be done with an article: the strictest of what its snapshot, itself and the archive say.
-fn rights(snapshot: &Rights, article: &Article, metadata: Option<&Metadata>) -> (Rights, Vec<String>) {
+pub(super) fn rights(snapshot: &Rights, article: &Article, metadata: Option<&Metadata>) -> (Rights, Vec<String>) {
     let permissions = &article.permissions;
     let mut flags = Vec::new();
     let by_archive =
@@ -324,7 +329,7 @@ fn rights(snapshot: &Rights, article: &Article, metadata: Option<&Metadata>) -> 
     (rights, flags)
 }
 
-fn editorial_flags(article: &Article, metadata: Option<&Metadata>) -> Vec<String> {
+pub(super) fn editorial_flags(article: &Article, metadata: Option<&Metadata>) -> Vec<String> {
     let mut flags = Vec::new();
     let state = match article.editorial {
         EditorialState::Standing => None,

@@ -5,6 +5,7 @@ use crate::record::question::Question;
 use crate::record::{Provenance, RecordId};
 use crate::source::lines::{self, RawLine};
 use crate::source::medmcqa::{self, LabelBases, LabelProof, MedmcqaFormat};
+use crate::source::tables::Form;
 use crate::source::{QuestionRow, RowFault, medqa, nejm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,8 +132,8 @@ struct QuestionReader {
 impl Reader for QuestionReader {
     type Out = Question;
 
-    fn reads_tables(&self) -> bool {
-        true
+    fn converts(&self, form: Form) -> bool {
+        form != Form::Lines
     }
 
     fn cut(&self, source: &RawSource, limits: ShardLimits) -> anyhow::Result<Cut> {

@@ -13,6 +13,7 @@ pub mod check_leakage;
 pub mod check_vector_leakage;
 pub mod coerce;
 pub mod convert_case;
+pub mod convert_report;
 pub mod dedup_exact;
 pub mod dedup_near;
 pub mod dedup_splits;
@@ -20,6 +21,8 @@ pub mod estimate_difficulty;
 pub mod extract_slots;
 pub mod filter_media;
 pub mod filter_vignette;
+pub mod ingest_ajcr;
+pub mod ingest_ddxplus;
 pub mod ingest_jats;
 pub mod ingest_questions;
 pub mod judge_disagreement;
@@ -51,6 +54,7 @@ pub const STAGES: &[StageDef] = &[
     check_leakage::STAGE,
     check_vector_leakage::STAGE,
     convert_case::STAGE,
+    convert_report::STAGE,
     dedup_exact::STAGE,
     dedup_near::STAGE,
     dedup_splits::STAGE,
@@ -58,6 +62,8 @@ pub const STAGES: &[StageDef] = &[
     extract_slots::STAGE,
     filter_media::STAGE,
     filter_vignette::STAGE,
+    ingest_ajcr::STAGE,
+    ingest_ddxplus::STAGE,
     ingest_jats::STAGE,
     ingest_questions::STAGE,
     judge_disagreement::STAGE,

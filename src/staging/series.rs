@@ -3,7 +3,8 @@
 //!
 //! Headings, run-in headings, numbers in title and text, ordinals, tables with a place for each patient, and introductions
 //! ("A 6-month-old girl") are counted apart; where they differ, the difference is told. A paragraph belongs to one patient
-//! or to none, so that facts of two people never meet.
+//! or to none, so that facts of two people never meet. Figures and tables follow the paragraphs that mention them (MTDiag,
+//! B.3): one that several patients use belongs to each, and what nobody uses to all in general.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use regex::Captures;
 
 use super::sections::{SectionRole, patterns, plain_words};
-use crate::record::article::{Article, Figure, PatientSegment, Region, Table, TableContent};
+use crate::record::article::{Anchor, Article, Passage, PatientSegment, Place, Region, Table, TableContent};
 use crate::text::number_words::{TENS, UNITS};
 use crate::text::sentences::sentences;
 
@@ -102,6 +103,12 @@ macro_rules! person {
         r"(?P<person>man|woman|males?|females?|boy|girl|lady|gentleman|patient|child|infant|neonate|newborn|baby|toddler|adolescent|teenager|person|individual|adult|youth|primigravida|multigravida|primipara|multipara|housewife|farmer|student|teacher|worker|driver|nurse|physician|soldier|veteran|engineer|gardener|smoker|athlete|runner|cyclist|volunteer|participant|caucasian|hispanic|brother|sister|mother|father|son|daughter|sibling|twin|cousin|uncle|aunt|nephew|niece|grandmother|grandfather|wife|husband|spouse|parent|donor|dog|cat|horse|mare|cow|calf|bird|crane|rat|mouse|rabbit|sheep|goat|pig|monkey|parrot|tortoise|bitch|puppy|kitten|labrador|retriever|terrier|shepherd|stallion|gelding|heifer|ewe|ferret)"
     };
 }
+/// Numbers with letters of panels, in a list or as a range.
+macro_rules! asset_list {
+    () => {
+        r"(?P<list>(?:\d{1,2}|[IVX]{1,4}\b)[a-h]{0,2}\b(?:(?:\s*(?:,|and\b|&|to\b|[\x{2010}-\x{2015}-]))+\s*(?:\d{1,2}[a-h]{0,2}|[a-h])\b)*)"
+    };
+}
 
 macro_rules! breed {
     () => {
@@ -143,7 +150,7 @@ patterns! {
 
     /// A heading that numbers a patient, in plain words.
     HEADING = r"^(?:case|patient|proband)(?: report| presentation| history| no| number)? (?P<number>\d{1,2}|[ivx]{1,4}|[a-h]|one|two|three|four|five|six|seven|eight|nine|ten)\b|^(?:the )?(?P<ordinal>first|second|third|fourth|fifth|sixth) (?:case|patient)\b";
-    RUN_IN = r"^\W{0,3}(?:case|patient|proband)\s+(?:report\s+)?(?:no\.?\s*)?#?(?P<number>\d{1,2}|[IVX]{1,4}|[A-H]|one|two|three|four|five|six)\s*[.:;,)\x{2010}-\x{2015}-]";
+    RUN_IN = r"^\W{0,3}(?:case|patient|proband)\s+(?:(?:report|presentation)\s+)?(?:no\.?\s*)?#?(?P<number>\d{1,2}|[IVX]{1,4}|[A-H]|one|two|three|four|five|six)\s*(?:[.:;,)\x{2010}-\x{2015}-]|$)";
     IN_ABSTRACT = r"\b(?:case|patient)\s+(?P<number>\d{1,2}|I{1,3}|IV)\s*[.:]";
 
     TITLE_COUNT = concat!(r"\b", several!(), r"\s+(?:[\w'’-]+\s+){0,4}?", people!(), r"\b");
@@ -161,6 +168,10 @@ patterns! {
     ONE_PATIENT = r"\b(?:the|our|this)\s+(?:patient|child|boy|girl|infant|neonate|baby|proband)\b(?:['’]s)?";
     PATIENTS = r"\bpatients\b";
     NUMBERED_CELL = r"^(?:case|patient)\s*(?:no\.?|number|#)?\s*(?P<number>\d{1,2}|[IVX]{1,4}|[A-H])$";
+    /// Figures and tables by their numbers: "Figure 2A", "Figs. 1 and 3", "Tables 1-3".
+    FIGURES = concat!(r"\bfig(?:s?\.|ures?|s)?\s*", asset_list!());
+    TABLES = concat!(r"\btab(?:s?\.|les?)?\s*", asset_list!());
+    LISTED = r"(?-u:\b)(?P<number>\d{1,2}|[IVX]{1,4})[a-h]{0,2}(?-u:\b)";
     NUMBER_COLUMN = r"^(?:case|patient)s?(?:\s*(?:no\.?|number|id|#))?$";
 }
 
@@ -290,7 +301,8 @@ struct Count {
     words: String,
 }
 
-/// Counts the patients of an article and, where it keeps several apart, says which paragraphs and figures belong to whom.
+/// Counts the patients of an article and, where it keeps several apart, says which paragraphs, figures and tables belong to
+/// whom.
 pub fn series(article: &Article, roles: &[SectionRole]) -> Series {
     let mut counts: Vec<Count> = Vec::new();
     counts.extend(count_in_title(article));
@@ -335,7 +347,7 @@ pub fn series(article: &Article, roles: &[SectionRole]) -> Series {
         }
     }
     if !patients.is_empty() && !is_mixed {
-        assign_figures(article, &mut patients);
+        assign_assets(article, &mut patients);
         series.assignable = true;
         series.patients = patients;
     }
@@ -668,44 +680,137 @@ fn count_one(article: &Article, roles: &[SectionRole], series: &mut Series) {
     };
 }
 
-/// Gives each figure to the one segment whose label its caption names, in whose paragraphs it stands, or which alone
-/// mentions it.
-fn assign_figures(article: &Article, patients: &mut [PatientSegment]) {
+/// Gives figures and tables to the patients that use them, and the rest to all in general.
+fn assign_assets(article: &Article, patients: &mut [PatientSegment]) {
+    let (figures, tables) = numbers_in_text(article, patients);
+    let (mut general_figures, mut general_tables) = (Vec::new(), Vec::new());
     for (position, figure) in article.figures.iter().enumerate() {
-        if let Some(segment) = segment_of_figure(figure, patients).and_then(|index| patients.get_mut(index)) {
-            segment.figures.push(as_u32(position));
+        let asset = Asset::of(
+            figure.title.as_deref(),
+            &figure.caption,
+            figure.label.as_deref(),
+            &figure.mentions,
+            &figure.place,
+        );
+        let owners = asset.owners(patients, &figures);
+        for index in &owners {
+            if let Some(segment) = patients.get_mut(*index) {
+                segment.figures.push(as_u32(position));
+            }
         }
+        general_figures.extend(owners.is_empty().then(|| as_u32(position)));
+    }
+    for (position, table) in article.tables.iter().enumerate() {
+        let asset =
+            Asset::of(table.title.as_deref(), &table.caption, table.label.as_deref(), &table.mentions, &table.place);
+        let owners = asset.owners(patients, &tables);
+        for index in &owners {
+            if let Some(segment) = patients.get_mut(*index) {
+                segment.tables.push(as_u32(position));
+            }
+        }
+        general_tables.extend(owners.is_empty().then(|| as_u32(position)));
+    }
+    for segment in patients {
+        segment.general_figures.clone_from(&general_figures);
+        segment.general_tables.clone_from(&general_tables);
     }
 }
 
-fn segment_of_figure(figure: &Figure, patients: &[PatientSegment]) -> Option<usize> {
-    let words = |text: &str| format!(" {} ", plain_words(text));
-    let caption =
-        figure.title.iter().map(|title| words(title)).chain(figure.caption.iter().map(|passage| words(&passage.text)));
-    let caption = caption.collect::<String>();
-    let labelled: Vec<usize> = patients
-        .iter()
-        .enumerate()
-        .filter(|(_, segment)| {
+/// Numbers of figures, or of tables, that the paragraphs of each patient name in plain words.
+type NamedNumbers = Vec<BTreeSet<u32>>;
+
+/// Largest part of a list of figures or tables that is a range: "Figures 1–4".
+const MAX_ASSETS: u32 = 40;
+
+fn numbers_in_text(article: &Article, patients: &[PatientSegment]) -> (NamedNumbers, NamedNumbers) {
+    let of = |segment: &PatientSegment, pattern: &regex::Regex| {
+        let texts = segment.paragraphs.iter().filter_map(|position| article.paragraphs.get(*position as usize));
+        let found = texts.flat_map(|paragraph| pattern.captures_iter(&paragraph.passage.text));
+        found.filter_map(|captures| captures.name("list")).flat_map(|list| listed_numbers(list.as_str())).collect()
+    };
+    let named = |pattern: &regex::Regex| patients.iter().map(|segment| of(segment, pattern)).collect();
+    (named(&FIGURES), named(&TABLES))
+}
+
+/// The numbers of "2A", "1 and 3", "1-3, 5".
+fn listed_numbers(list: &str) -> BTreeSet<u32> {
+    let mut numbers = BTreeSet::new();
+    let mut last: Option<(u32, usize)> = None;
+    for captures in LISTED.captures_iter(list) {
+        let (Some(whole), Some(number)) =
+            (captures.get(0), captures.name("number").and_then(|word| small_number(word.as_str())))
+        else {
+            continue;
+        };
+        let joined = last.and_then(|(from, end)| Some((from, list.get(end..whole.start())?.trim())));
+        match joined {
+            Some((from, "-" | "\u{2010}" | "\u{2011}" | "\u{2012}" | "\u{2013}" | "\u{2014}" | "to"))
+                if from < number && number - from <= MAX_ASSETS =>
+            {
+                numbers.extend(from..=number);
+            }
+            _ => {
+                numbers.insert(number);
+            }
+        }
+        last = Some((number, whole.end()));
+    }
+    numbers
+}
+
+/// What decides whose a figure or table is.
+struct Asset<'a> {
+    /// Words of title and caption.
+    caption: String,
+    number: Option<u32>,
+    mentions: &'a [Anchor],
+    place: &'a Place,
+}
+
+impl<'a> Asset<'a> {
+    fn of(
+        title: Option<&str>,
+        caption: &[Passage],
+        label: Option<&str>,
+        mentions: &'a [Anchor],
+        place: &'a Place,
+    ) -> Self {
+        let words = |text: &str| format!(" {} ", plain_words(text));
+        let caption = title.into_iter().map(words).chain(caption.iter().map(|passage| words(&passage.text)));
+        let number = label
+            .and_then(|label| LISTED.captures(label))
+            .and_then(|captures| small_number(captures.name("number")?.as_str()));
+        Self { caption: caption.collect(), number, mentions, place }
+    }
+
+    /// The patients whose labels the caption names; else those whose paragraphs mention it; else the one in whose paragraphs
+    /// it stands.
+    fn owners(&self, patients: &[PatientSegment], named: &NamedNumbers) -> Vec<usize> {
+        let is_labelled = |segment: &PatientSegment| {
             let short = segment
                 .label
                 .as_deref()
                 .map(plain_words)
                 .map(|label| label.split(' ').take(2).collect::<Vec<_>>().join(" "));
-            short.is_some_and(|label| HEADING.is_match(&label) && caption.contains(&format!(" {label} ")))
-        })
-        .map(|(index, _)| index)
-        .collect();
-    if !labelled.is_empty() {
-        return <[usize; 1]>::try_from(labelled).ok().map(|[only]| only);
-    }
-    let owner =
-        |paragraph: u32| patients.iter().position(|segment| segment.paragraphs.binary_search(&paragraph).is_ok());
-    let mentioned: BTreeSet<usize> = figure.mentions.iter().filter_map(|anchor| owner(anchor.paragraph)).collect();
-    match mentioned.len() {
-        0 => figure.place.paragraph.and_then(owner),
-        1 => mentioned.first().copied(),
-        _ => None,
+            short.is_some_and(|label| HEADING.is_match(&label) && self.caption.contains(&format!(" {label} ")))
+        };
+        let positions = |is_owner: &dyn Fn(usize, &PatientSegment) -> bool| -> Vec<usize> {
+            patients.iter().enumerate().filter(|(index, one)| is_owner(*index, one)).map(|(index, _)| index).collect()
+        };
+        let labelled = positions(&|_, segment| is_labelled(segment));
+        if !labelled.is_empty() {
+            return labelled;
+        }
+        let holds = |segment: &PatientSegment, paragraph: u32| segment.paragraphs.binary_search(&paragraph).is_ok();
+        let mentioned = positions(&|index, segment| {
+            self.mentions.iter().any(|anchor| holds(segment, anchor.paragraph))
+                || self.number.is_some_and(|number| named.get(index).is_some_and(|named| named.contains(&number)))
+        });
+        if !mentioned.is_empty() {
+            return mentioned;
+        }
+        positions(&|_, segment| self.place.paragraph.is_some_and(|paragraph| holds(segment, paragraph)))
     }
 }
 
@@ -830,6 +935,39 @@ mod tests {
             conflict: Case 1 introduces two people: 30-year-old woman, 20-year-old man
         "#]]
         .assert_eq(&told("Hives", body));
+    }
+
+    /// Figures and tables follow the paragraphs that name them, in plain words or by links (MTDiag, B.3).
+    #[test]
+    fn what_several_use_is_of_each_and_what_nobody_uses_is_general() {
+        let asset = |kind: &str, element: &str, number: u32| {
+            format!(
+                "<{element} id=\"{kind}{number}\"><label>{kind} {number}.</label><caption><p>A picture.</p></caption></{element}>"
+            )
+        };
+        let assets: String = (1..=5)
+            .map(|number| asset("Figure", "fig", number))
+            .chain((1..=3).map(|number| asset("Table", "table-wrap", number)))
+            .collect();
+        let body = format!(
+            "<sec><title>Case series</title><p>Case Report 1</p><p>A 20-year-old man had hives (Figs. 1A, B and 3; Table 1).</p>\
+             <p>CASE REPORT 2:</p><p>A 30-year-old woman had fever (Figures 2–3, <xref ref-type=\"fig\" rid=\"Figure5\">there</xref>, \
+             Tables 1 and 2).</p></sec>{assets}"
+        );
+        let article = article("Two cases", &body);
+        let told: Vec<String> = series(&article, &roles(&article))
+            .patients
+            .iter()
+            .map(|one| {
+                let label = one.label.as_deref().unwrap_or_default();
+                let general = (&one.general_figures, &one.general_tables);
+                format!("{label}: p{:?} f{:?} t{:?} general {general:?}", one.paragraphs, one.figures, one.tables)
+            })
+            .collect();
+        expect![[r#"
+            Case Report 1: p[0, 1] f[0, 2] t[0] general ([3], [2])
+            CASE REPORT 2: p[2, 3] f[1, 2, 4] t[0, 1] general ([3], [2])"#]]
+        .assert_eq(&told.join("\n"));
     }
 
     #[test]

@@ -198,35 +198,63 @@ fn matches(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-fn is_gzip(path: &Path) -> io::Result<bool> {
-    let mut magic = Vec::new();
-    File::open(path)?.take(2).read_to_end(&mut magic)?;
-    Ok(magic == [0x1f, 0x8b])
+/// How a raw file is packed, by its first bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    None,
+    Gzip,
+    Zip,
 }
 
-/// Gives the readable form of a raw file: itself, or for gzip (found by content, not by name) its
-/// unpacked copy in the cache, named by the hash of the packed file.
+fn packing(path: &Path, unpacks_zip: bool) -> io::Result<Packing> {
+    let mut magic = Vec::new();
+    File::open(path)?.take(4).read_to_end(&mut magic)?;
+    Ok(match magic.as_slice() {
+        [0x1f, 0x8b, ..] => Packing::Gzip,
+        b"PK\x03\x04" | b"PK\x05\x06" if unpacks_zip => Packing::Zip,
+        _ => Packing::None,
+    })
+}
+
+/// Gives the readable form of a raw file: itself, or for gzip, and for zip where the reader wants it (both found by content, not
+/// by name), its unpacked copy in the cache, named by the hash of the packed file.
 ///
 /// # Errors
-/// A truncated or damaged gzip file, and one that unpacks to more than `limit` bytes.
-pub fn readable(workspace: &Workspace, path: &Path, shown: &str, sha256: &Hash, limit: u64) -> anyhow::Result<PathBuf> {
-    if !is_gzip(path).map_err(|error| input(format!("cannot read {shown}: {error}")))? {
+/// A truncated or damaged packed file, one that unpacks to more than `limit` bytes, and a zip that does not hold exactly one
+/// file, in the clear and under a safe name.
+pub fn readable(
+    workspace: &Workspace,
+    path: &Path,
+    shown: &str,
+    sha256: &Hash,
+    limit: u64,
+    unpacks_zip: bool,
+) -> anyhow::Result<PathBuf> {
+    let packing = packing(path, unpacks_zip).map_err(|error| input(format!("cannot read {shown}: {error}")))?;
+    if packing == Packing::None {
         return Ok(path.to_owned());
     }
     let target = workspace.unpacked_path(sha256);
     if target.is_file() {
         return Ok(target);
     }
-    write_cached(&target, |out| unpack(path, shown, out, limit))?;
+    write_cached(&target, |out| match packing {
+        Packing::Zip => unpack_zip(path, shown, out, limit),
+        Packing::Gzip | Packing::None => unpack(path, shown, out, limit),
+    })?;
     Ok(target)
 }
 
-/// Gives a table (CSV, Parquet, JSON array) as lines: a converted copy in the cache, named by the hash of the raw file.
-/// A file that has lines is given as it is.
-pub fn as_lines(workspace: &Workspace, file: &RawFile) -> anyhow::Result<PathBuf> {
+/// Gives a table (CSV, Parquet, JSON array) of a form that the reader wants converted as lines: a converted copy in the cache,
+/// named by the hash of the raw file. Any other file is given as it is.
+pub fn as_lines(
+    workspace: &Workspace,
+    file: &RawFile,
+    converts: impl Fn(tables::Form) -> bool,
+) -> anyhow::Result<PathBuf> {
     let form = tables::form(&file.path, &file.readable)
         .map_err(|error| input(format!("cannot read {}: {error:#}", file.path)))?;
-    if form == tables::Form::Lines {
+    if form == tables::Form::Lines || !converts(form) {
         return Ok(file.readable.clone());
     }
     let packed = workspace.unpacked_path(&file.sha256);
@@ -286,13 +314,73 @@ fn unpack(packed: &Path, shown: &str, out: &mut impl Write, limit: u64) -> anyho
         n_bytes += n as u64;
         n_lines += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
         if n_bytes > limit {
-            return Err(input(format!(
-                "{shown}: it unpacks to more than {limit} bytes; raise `max_unpacked_bytes` of the source if that is right"
-            )));
+            return Err(too_large(shown, limit));
         }
         out.write_all(chunk)?;
     }
     Ok(())
+}
+
+/// The one file in a zip.
+fn unpack_zip(packed: &Path, shown: &str, out: &mut impl Write, limit: u64) -> anyhow::Result<()> {
+    let file = File::open(packed).map_err(|error| input(format!("cannot read {shown}: {error}")))?;
+    let damaged = |error: &dyn std::fmt::Display| {
+        input(format!("{shown}: the zip file is damaged or cut off: {error}; fetch the file again"))
+    };
+    let mut archive = zip::ZipArchive::new(BufReader::with_capacity(1 << 18, file)).map_err(|error| damaged(&error))?;
+    let mut members = Vec::new();
+    for index in 0..archive.len() {
+        let member = archive.by_index_raw(index).map_err(|error| damaged(&error))?;
+        if member.is_dir() {
+            continue;
+        }
+        let name = member.name().map_err(|error| damaged(&error))?.into_owned();
+        if member.enclosed_name().is_none() || !member.is_file() {
+            return Err(input(format!(
+                "{shown}: the member `{}` of the zip is a link or has an unsafe name",
+                name.escape_debug()
+            )));
+        }
+        if member.encrypted() {
+            return Err(input(format!("{shown}: the member `{name}` of the zip is encrypted; unpack it yourself")));
+        }
+        members.push((index, name));
+    }
+    let index = match members.as_slice() {
+        [(index, _)] => *index,
+        [] => return Err(input(format!("{shown}: the zip holds no file"))),
+        several => {
+            let names: Vec<&str> = several.iter().take(4).map(|(_, name)| name.as_str()).collect();
+            return Err(input(format!(
+                "{shown}: the zip holds {} files ({}{}), and it is read when it holds one: unpack it yourself",
+                several.len(),
+                names.join(", "),
+                if several.len() > names.len() { ", …" } else { "" }
+            )));
+        }
+    };
+    let mut member = archive.by_index(index).map_err(|error| damaged(&error))?;
+    let mut buffer = vec![0u8; 1 << 18];
+    let mut n_bytes = 0u64;
+    loop {
+        let n = match member.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(damaged(&error)),
+        };
+        n_bytes += n as u64;
+        if n_bytes > limit {
+            return Err(too_large(shown, limit));
+        }
+        out.write_all(buffer.get(..n).unwrap_or_default())?;
+    }
+}
+
+fn too_large(shown: &str, limit: u64) -> anyhow::Error {
+    input(format!(
+        "{shown}: it unpacks to more than {limit} bytes; raise `max_unpacked_bytes` of the source if that is right"
+    ))
 }
 
 #[cfg(test)]
@@ -319,5 +407,43 @@ mod tests {
         ] {
             assert_eq!(matches_path(pattern, path), expected, "{pattern} {path}");
         }
+    }
+
+    fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+        for (name, bytes) in members {
+            writer.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+            writer.write_all(bytes).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn a_zip_of_one_file_is_unpacked_and_any_other_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let unpacked = |bytes: &[u8], limit: u64| -> Result<Vec<u8>, String> {
+            let path = folder.path().join("a.zip");
+            std::fs::write(&path, bytes).unwrap();
+            let mut out = Vec::new();
+            unpack_zip(&path, "d/a.zip", &mut out, limit).map(|()| out).map_err(|error| error.to_string())
+        };
+        let text = b"AGE,SEX\n".repeat(1000);
+        let good = zipped(&[("release_train_patients", &text)]);
+        assert_eq!(unpacked(&good, 8000), Ok(text.clone()));
+        assert!(unpacked(&good, 7999).unwrap_err().contains("more than 7999 bytes"));
+        assert!(unpacked(&good[..good.len() / 2], 8000).unwrap_err().contains("damaged or cut off"));
+        let mut changed = good.clone();
+        changed[60] ^= 0x55;
+        assert!(unpacked(&changed, 8000).unwrap_err().contains("damaged"));
+        assert!(unpacked(&zipped(&[("a", b"1"), ("b", b"2")]), 8000).unwrap_err().contains("2 files (a, b)"));
+        assert!(unpacked(&zipped(&[("../a", b"1")]), 8000).unwrap_err().contains("unsafe name"));
+        assert!(unpacked(&zipped(&[]), 8000).unwrap_err().contains("no file"));
+        // The flag of encryption, in the entry of the central directory.
+        let mut encrypted = zipped(&[("a", b"1")]);
+        for mark in [&b"PK\x03\x04"[..], b"PK\x01\x02"] {
+            let at = encrypted.windows(4).position(|window| window == mark).unwrap();
+            encrypted[at + if mark[2] == 3 { 6 } else { 8 }] |= 1;
+        }
+        assert!(unpacked(&encrypted, 8000).unwrap_err().contains("encrypted"));
     }
 }

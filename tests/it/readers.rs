@@ -21,7 +21,7 @@ struct Table {
 }
 
 /// A Python with the packages of `requirements.txt`; `scripts/test-python.sh` makes one.
-fn python() -> Option<PathBuf> {
+pub fn python() -> Option<PathBuf> {
     let mut candidates: Vec<PathBuf> =
         std::env::var_os("CASEMILL_TEST_PYTHON").map(PathBuf::from).into_iter().collect();
     if candidates.is_empty() {
@@ -31,7 +31,10 @@ fn python() -> Option<PathBuf> {
     }
     let works = |python: &PathBuf| {
         let mut command = Command::new(python);
-        command.args(["-c", "import duckdb, pandas, polars, pyarrow"]).output().is_ok_and(|output| output.status.success())
+        command
+            .args(["-c", "import duckdb, pandas, polars, pyarrow"])
+            .output()
+            .is_ok_and(|output| output.status.success())
     };
     let found = candidates.iter().find(|python| works(python)).cloned();
     if found.is_none() {

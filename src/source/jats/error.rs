@@ -38,7 +38,7 @@ pub struct JatsError {
 
 impl JatsError {
     /// An error at a byte of the file.
-    pub(super) fn at(fault: JatsFault, source: &[u8], byte: usize, detail: impl Into<String>) -> Self {
+    pub(in crate::source) fn at(fault: JatsFault, source: &[u8], byte: usize, detail: impl Into<String>) -> Self {
         Self {
             fault,
             line: line_of(source, byte),
@@ -49,7 +49,7 @@ impl JatsError {
 }
 
 /// The line, from 1, on which a byte stands.
-pub(super) fn line_of(source: &[u8], byte: usize) -> u64 {
+pub(in crate::source) fn line_of(source: &[u8], byte: usize) -> u64 {
     let before = source.get(..byte.min(source.len())).unwrap_or_default();
     let breaks = before.iter().filter(|byte| **byte == b'\n').count();
     u64::try_from(breaks).unwrap_or(u64::MAX).saturating_add(1)
@@ -59,7 +59,7 @@ pub(super) fn line_of(source: &[u8], byte: usize) -> u64 {
 const MAX_WARNINGS: usize = 100;
 
 /// Adds a warning about a byte of the file.
-pub(super) fn warn(
+pub(in crate::source) fn warn(
     warnings: &mut Vec<Warning>,
     source: &str,
     kind: WarningKind,

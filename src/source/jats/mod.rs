@@ -8,14 +8,14 @@
 mod body;
 mod editorial;
 mod entities;
-mod error;
+pub(in crate::source) mod error;
 mod floats;
 mod formula;
 mod front;
-mod permissions;
+pub(in crate::source) mod permissions;
 mod references;
-mod scripts;
-mod tables;
+pub(in crate::source) mod scripts;
+pub(in crate::source) mod tables;
 mod tags;
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,11 @@ pub fn read(element: Element<'_, '_>, permissions: &mut Permissions) {
     if !words.is_empty() {
         permissions.text = Some(words.join(" "));
     }
+    conclude(permissions);
+}
+
+/// Names the licence by what is known of links, words and type.
+pub fn conclude(permissions: &mut Permissions) {
     let links: Vec<License> = permissions.links.iter().map(|link| by_link(link)).collect();
     // A waiver beside a licence speaks of the data of the article.
     let has_license = links.iter().any(|license| license.family == LicenseFamily::CcBy);

@@ -10,7 +10,7 @@ use crate::record::article::{Cell, Graphic, Table, TableContent, WarningKind};
 use std::collections::BTreeMap;
 
 /// As in HTML (section 4.9.12 of the standard): wider cells are cut.
-const MAX_COLUMN_SPAN: u32 = 1000;
+pub const MAX_COLUMN_SPAN: u32 = 1000;
 
 impl Walk<'_> {
     pub fn table_group(&mut self, element: Element<'_, '_>, context: Context<'_>) {
@@ -169,23 +169,79 @@ fn column_names(grid: Element<'_, '_>) -> BTreeMap<String, u32> {
     names
 }
 
+/// Places cells, whatever the format they come from.
 #[derive(Debug, Default)]
-struct Grid {
-    cells: Vec<Cell>,
-    n_rows: u32,
-    n_columns: u32,
-    area: usize,
+pub struct Grid {
+    pub cells: Vec<Cell>,
+    pub n_rows: u32,
+    pub n_columns: u32,
+    /// Places that cells want, so far.
+    pub area: usize,
+}
+
+/// The rows of a `thead`, `tbody` or table while their cells are placed; what spans rows ends with them.
+#[derive(Debug)]
+pub struct RowGroup {
+    count: u32,
+    /// Of each column: the first row that is free.
+    free: Vec<u32>,
+    index: u32,
+    column: u32,
+}
+
+impl RowGroup {
+    /// A group of so many rows, before the first cell of its first row.
+    pub fn new(count: u32) -> Self {
+        Self { count, free: Vec::new(), index: 0, column: 0 }
+    }
+
+    /// Goes to the beginning of a row, from 0.
+    pub fn row(&mut self, index: u32) {
+        self.index = index;
+        self.column = 0;
+    }
+
+    fn is_taken(&self, column: u32) -> bool {
+        self.free.get(column as usize).is_some_and(|until| *until > self.index)
+    }
 }
 
 impl Grid {
+    /// Places a cell that wants so many rows (0: all that follow) and columns, with its text and the rest of what it is.
+    pub fn place(&mut self, group: &mut RowGroup, (row_span, column_span): (u32, u32), cell: Cell) {
+        while group.is_taken(group.column) {
+            group.column += 1;
+        }
+        let (column, left) = (group.column, group.count.saturating_sub(group.index).max(1));
+        let row_span = if row_span == 0 { left } else { row_span.min(left) };
+        // A wide cell ends where one from above stands, so that no place has two.
+        let end = column.saturating_add(column_span.clamp(1, MAX_COLUMN_SPAN));
+        let end = (column + 1..end).find(|column| group.is_taken(*column)).unwrap_or(end);
+        let column_span = end - column;
+        if group.free.len() < end as usize {
+            group.free.resize(end as usize, 0);
+        }
+        for until in group.free.get_mut(column as usize..end as usize).unwrap_or_default() {
+            *until = group.index + row_span;
+        }
+        self.area = self.area.saturating_add((row_span as usize).saturating_mul(column_span as usize));
+        self.cells.push(Cell { row: self.n_rows + group.index, column, row_span, column_span, ..cell });
+        self.n_columns = self.n_columns.max(end);
+        group.column = end;
+    }
+
+    /// Ends a group of rows.
+    pub fn end(&mut self, group: RowGroup) {
+        self.n_rows = self.n_rows.saturating_add(group.count);
+    }
+
     /// Places the cells of a group of rows; what spans rows ends with the group. Spans count up to an area, beyond which
     /// nothing is placed, or not at all.
     fn group(&mut self, rows: &[Row<'_, '_>], names: &BTreeMap<String, u32>, max_area: Option<usize>) {
         let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        // Of each column: the first row that is free.
-        let mut free: Vec<u32> = Vec::new();
+        let mut group = RowGroup::new(count);
         for (index, (row, is_head)) in (0..count).zip(rows) {
-            let mut column = 0_u32;
+            group.row(index);
             for element in row.elements() {
                 if !matches!(element.tag(), Tag::Td | Tag::Th | Tag::Entry) {
                     continue;
@@ -193,48 +249,28 @@ impl Grid {
                 if max_area.is_some_and(|max| self.area > max) {
                     return;
                 }
-                let is_taken = |column: u32| free.get(column as usize).is_some_and(|until| *until > index);
                 if max_area.is_some()
                     && let Some(start) = element.attribute("namest").or_else(|| element.attribute("colname"))
                     && let Some(number) = names.get(&start)
                 {
-                    let named = column.max(number.saturating_sub(1).min(MAX_COLUMN_SPAN));
+                    let named = group.column.max(number.saturating_sub(1).min(MAX_COLUMN_SPAN));
                     // Places that are left out are places as well.
-                    self.area = self.area.saturating_add((named - column) as usize);
-                    column = named;
+                    self.area = self.area.saturating_add((named - group.column) as usize);
+                    group.column = named;
                 }
-                while is_taken(column) {
-                    column += 1;
-                }
-                let (row_span, column_span) = if max_area.is_some() { span(element, names) } else { (1, 1) };
-                let row_span = if row_span == 0 { count - index } else { row_span.min(count - index) };
-                // A wide cell ends where one from above stands, so that no place has two.
-                let end = column.saturating_add(column_span);
-                let end = (column + 1..end).find(|column| is_taken(*column)).unwrap_or(end);
-                let column_span = end - column;
-                if free.len() < end as usize {
-                    free.resize(end as usize, 0);
-                }
-                for until in free.get_mut(column as usize..end as usize).unwrap_or_default() {
-                    *until = index + row_span;
-                }
+                let spans = if max_area.is_some() { span(element, names) } else { (1, 1) };
                 let bytes = element.bytes();
-                self.area = self.area.saturating_add((row_span as usize).saturating_mul(column_span as usize));
-                self.cells.push(Cell {
-                    row: self.n_rows + index,
-                    column,
-                    row_span,
-                    column_span,
+                let cell = Cell {
                     is_header: *is_head || element.tag() == Tag::Th,
                     text: plain_all(element),
                     byte_start: bytes.start,
                     byte_end: bytes.end,
-                });
-                self.n_columns = self.n_columns.max(end);
-                column = end;
+                    ..Cell::default()
+                };
+                self.place(&mut group, spans, cell);
             }
         }
-        self.n_rows = self.n_rows.saturating_add(count);
+        self.end(group);
     }
 }
 
@@ -285,6 +321,25 @@ impl Table {
             text.push_str(&cell.text);
         }
         text
+    }
+
+    /// The whole table as one text, whatever it is made of: label and caption, then the grid in Markdown and the addresses of
+    /// images, then the notes.
+    pub fn to_full_text(&self) -> String {
+        let name: Vec<&str> = [&self.label, &self.title].into_iter().flatten().map(String::as_str).collect();
+        let passages = |passages: &[super::Passage]| -> Vec<String> {
+            passages.iter().map(|passage| passage.text.clone()).filter(|text| !text.is_empty()).collect()
+        };
+        let heading = [vec![name.join(". ")], passages(&self.caption)].concat();
+        let heading = heading.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+        let mut parts = vec![heading];
+        if !self.cells.is_empty() {
+            parts.push(self.to_markdown().trim_end().to_owned());
+        }
+        parts.extend(self.graphics.iter().filter_map(|graphic| graphic.href.clone()));
+        parts.extend(passages(&self.footnotes));
+        parts.retain(|part| !part.is_empty());
+        parts.join("\n\n")
     }
 
     /// A table in GitHub Flavored Markdown. The first row is the header, since Markdown has no table without.
