@@ -4,7 +4,7 @@
 //! other by position. Offsets into texts and into the file count bytes of UTF-8.
 
 use super::model::{MadeBy, ReplyTrace};
-use super::{Hash, Provenance, Record, RecordId, Row};
+use super::{Hash, Provenance, RecordId, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -39,19 +39,7 @@ impl Row for ArticleRecord {
     const TITLE: &'static str = "A published article with the files of its package.";
 }
 
-impl Record for ArticleRecord {
-    fn record_id(&self) -> &RecordId {
-        &self.record_id
-    }
-
-    fn set_record_id(&mut self, id: RecordId) {
-        self.record_id = id;
-    }
-
-    fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
-}
+record_by_fields!(ArticleRecord);
 
 /// A diagnosis of a list beside the articles (Hirosawa et al. 2024 for AJCR).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

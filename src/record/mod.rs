@@ -1,7 +1,27 @@
 //! Typed records that cross stages. One struct per record type; the Arrow schema and the JSON
 //! Schema both come from the struct, never from data.
 
+/// Makes a struct with the fields `record_id` and `provenance` a [`Record`].
+macro_rules! record_by_fields {
+    ($name:ty) => {
+        impl $crate::record::Record for $name {
+            fn record_id(&self) -> &$crate::record::RecordId {
+                &self.record_id
+            }
+
+            fn set_record_id(&mut self, id: $crate::record::RecordId) {
+                self.record_id = id;
+            }
+
+            fn provenance(&self) -> &$crate::record::Provenance {
+                &self.provenance
+            }
+        }
+    };
+}
+
 pub mod article;
+pub mod columns;
 pub mod correction;
 pub mod decision;
 pub mod difficulty;

@@ -1,7 +1,7 @@
 //! Exam questions: as read, and with their canonical answer.
 
 use super::model::{MadeBy, ReplyTrace};
-use super::{Provenance, Record, RecordId, Row};
+use super::{Provenance, RecordId, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,19 +40,7 @@ impl Row for Question {
     const TITLE: &'static str = "An exam question as its source has it.";
 }
 
-impl Record for Question {
-    fn record_id(&self) -> &RecordId {
-        &self.record_id
-    }
-
-    fn set_record_id(&mut self, id: RecordId) {
-        self.record_id = id;
-    }
-
-    fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
-}
+record_by_fields!(Question);
 
 /// A question with the canonical form of its keyed answer (MedRoundsQA, B.4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,16 +71,4 @@ impl Row for AnsweredQuestion {
     const TITLE: &'static str = "An exam question with the canonical form of its keyed answer.";
 }
 
-impl Record for AnsweredQuestion {
-    fn record_id(&self) -> &RecordId {
-        &self.record_id
-    }
-
-    fn set_record_id(&mut self, id: RecordId) {
-        self.record_id = id;
-    }
-
-    fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
-}
+record_by_fields!(AnsweredQuestion);

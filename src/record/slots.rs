@@ -2,7 +2,7 @@
 
 use super::model::{MadeBy, ReplyTrace};
 use super::question::AnswerOption;
-use super::{Access, Hash, Provenance, Record, RecordId, Row};
+use super::{Access, Hash, Provenance, RecordId, Row};
 use crate::difficulty::{Band, Signals};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -570,19 +570,7 @@ impl Row for SlotRecord {
     const TITLE: &'static str = "A question with its 24-slot clinical record.";
 }
 
-impl Record for SlotRecord {
-    fn record_id(&self) -> &RecordId {
-        &self.record_id
-    }
-
-    fn set_record_id(&mut self, id: RecordId) {
-        self.record_id = id;
-    }
-
-    fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
-}
+record_by_fields!(SlotRecord);
 
 /// One case of a `medrounds` release. Its slots and texts stand in `slots.parquet` and `texts.parquet`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@
 use super::article::ArticleIds;
 use super::model::{MadeBy, ReplyTrace};
 use super::slots::Span;
-use super::{Access, Hash, Provenance, Record, RecordId, Row};
+use super::{Access, Hash, Provenance, RecordId, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,19 +59,7 @@ impl Row for StagedCase {
     const TITLE: &'static str = "A case report as a diagnostic dialogue: presentation, images one by one, diagnosis.";
 }
 
-impl Record for StagedCase {
-    fn record_id(&self) -> &RecordId {
-        &self.record_id
-    }
-
-    fn set_record_id(&mut self, id: RecordId) {
-        self.record_id = id;
-    }
-
-    fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
-}
+record_by_fields!(StagedCase);
 
 /// The article as it is cited. Title and keywords can name the diagnosis: masked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

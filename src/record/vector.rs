@@ -6,7 +6,7 @@
 use super::model::{MadeBy, ReplyTrace};
 use super::slots::Span;
 use super::staged::{Citation, SourceText};
-use super::{Access, Provenance, Record, RecordId, Row};
+use super::{Access, Provenance, RecordId, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,19 +35,7 @@ impl Row for PatientVector {
     const TITLE: &'static str = "A patient as a case for multi-turn diagnosis (PatientVector).";
 }
 
-impl Record for PatientVector {
-    fn record_id(&self) -> &RecordId {
-        &self.record_id
-    }
-
-    fn set_record_id(&mut self, id: RecordId) {
-        self.record_id = id;
-    }
-
-    fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
-}
+record_by_fields!(PatientVector);
 
 /// Where a case comes from (the paper's block Provenance).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

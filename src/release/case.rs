@@ -3,7 +3,8 @@
 use super::media::{ATTRIBUTION, ATTRIBUTION_HEADER, RECIPES, attribution, recipes};
 use super::{clinmm, medrounds, mtdiag};
 use crate::record::difficulty::DifficultyRow;
-use crate::record::release::{CitationRow, MediaRow};
+use crate::record::release::{CitationRow, MediaRow, TextRow};
+use crate::record::staged::SourceText;
 use crate::record::{Access, Hash, Provenance, RecordId, Row, RowType};
 use anyhow::Context;
 use arrow::array::RecordBatch;
@@ -166,6 +167,14 @@ impl CaseContext<'_> {
 
 /// Every record type that can become a case.
 pub const CASE_TYPES: &[CaseType] = &[clinmm::CASE_TYPE, medrounds::CASE_TYPE, mtdiag::CASE_TYPE];
+
+/// The texts that a case points into, as rows sorted by their id.
+pub(super) fn text_rows(case_id: &str, texts: Vec<SourceText>) -> Vec<TextRow> {
+    let row = |text: SourceText| TextRow { case_id: case_id.to_owned(), text_id: text.text_id, text: text.text };
+    let mut rows: Vec<TextRow> = texts.into_iter().map(row).collect();
+    rows.sort_by(|one, other| one.text_id.cmp(&other.text_id));
+    rows
+}
 
 /// The state of a run with an answer.
 pub const COMPLETE: &str = "complete";

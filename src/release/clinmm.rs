@@ -4,7 +4,7 @@
 //! image, the question for the diagnosis; ClinMM-Bench, 4.1 and figure 1), and everything outside `gold` may be shown. Images
 //! are named by their hash: a file name or figure label of the article can name the diagnosis.
 
-use super::case::{CaseContext, CaseMedia, CaseRows, CaseTable, CaseType, ConvertedCase, MEDIA, finish};
+use super::case::{CaseContext, CaseMedia, CaseRows, CaseTable, CaseType, ConvertedCase, MEDIA, finish, text_rows};
 use super::media::cited;
 use crate::record::model::{field, makers};
 use crate::record::release::{CitationRow, MediaRow, TextRow};
@@ -66,12 +66,7 @@ fn convert(record: StagedCase, context: &CaseContext<'_>) -> anyhow::Result<Conv
         review_state,
         case_hash: String::new(),
     };
-    let mut texts: Vec<TextRow> = record
-        .texts
-        .into_iter()
-        .map(|text| TextRow { case_id: case_id.clone(), text_id: text.text_id, text: text.text })
-        .collect();
-    texts.sort_by(|one, other| one.text_id.cmp(&other.text_id));
+    let texts = text_rows(&case_id, record.texts);
     let mut rows = CaseRows { case: serde_json::to_value(case)?, tables: BTreeMap::new() };
     rows.put(TEXTS, &texts)?;
     finish(&CASE_TYPE, record.record_id, record.provenance, rows)

@@ -4,7 +4,7 @@
 //! first utterance (MTDiag, sections 3 and 4.4). Names that a closed world denies stand in `cases/*.parquet` alone: they are most
 //! of a line, and a function of the source's table.
 
-use super::case::{CaseContext, CaseRows, CaseTable, CaseType, ConvertedCase, finish};
+use super::case::{CaseContext, CaseRows, CaseTable, CaseType, ConvertedCase, finish, text_rows};
 use super::media::cited;
 use crate::record::release::{CitationRow, TextRow};
 use crate::record::slots::Span;
@@ -58,12 +58,7 @@ fn convert(record: PatientVector, context: &CaseContext<'_>) -> anyhow::Result<C
         review_state,
         case_hash: String::new(),
     };
-    let mut texts: Vec<TextRow> = record
-        .texts
-        .into_iter()
-        .map(|text| TextRow { case_id: case_id.clone(), text_id: text.text_id, text: text.text })
-        .collect();
-    texts.sort_by(|one, other| one.text_id.cmp(&other.text_id));
+    let texts = text_rows(&case_id, record.texts);
     let mut rows = CaseRows { case: serde_json::to_value(case)?, tables: BTreeMap::new() };
     rows.put(TEXTS, &texts)?;
     finish(&CASE_TYPE, record.record_id, record.provenance, rows)

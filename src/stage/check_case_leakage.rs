@@ -1,6 +1,7 @@
 //! `check_case_leakage`: the diagnosis, its other names, or what only an image shows, in what is told before the images
 //! (ClinMM-Bench, 4.1.4 and supplement F). Captions, titles and file names are shown to no solver; see `release::clinmm`.
 
+use super::leak::OnLeak;
 use super::*;
 use crate::record::ledger::ReviewRow;
 use crate::record::slots::Span;
@@ -10,7 +11,6 @@ use crate::staging::examinations::Examinations;
 use crate::staging::masking::{Mask, MaskWords, RefusalKind};
 use crate::text::leakage::{Gold, Leak, LeakKind, Synonyms};
 use crate::text::sentences::sentences;
-use anyhow::Context;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,15 +30,6 @@ pub const STAGE: StageDef = StageDef {
     settings: SettingsType::of::<CaseLeakageSettings>(),
     build,
 };
-
-/// What a leak does.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum OnLeak {
-    Drop,
-    /// The record stays, flagged, and is listed for a person.
-    Review,
-}
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -61,11 +52,9 @@ impl Settings for CaseLeakageSettings {}
 
 fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
     let resources = arguments.resources;
-    let synonyms =
-        Synonyms::parse(resources.text("synonyms")?).with_context(|| resources.file("synonyms").to_owned())?;
     Ok(AnyStage::filter(CheckCaseLeakage {
         settings: arguments.settings()?,
-        synonyms,
+        synonyms: leak::synonyms(arguments)?,
         examinations: Examinations::parse(resources.file("examinations"), resources.text("examinations")?)?,
         words: MaskWords::parse(resources.file("masking"), resources.text("masking")?)?,
     }))
@@ -102,14 +91,8 @@ impl FilterStage for CheckCaseLeakage {
             if details.is_empty() {
                 continue;
             }
-            let detail = details.join("; ");
-            match action {
-                OnLeak::Drop => return Ok(Verdict::Drop(Cause::new(reason, detail))),
-                OnLeak::Review => {
-                    let record_id = case.record_id.clone();
-                    let row = ReviewRow { record_id, reason: reason.to_owned(), detail, related: Vec::new() };
-                    sides.side("review", row);
-                }
+            if let Some(verdict) = action.act(reason, details.join("; "), &case.record_id, sides) {
+                return Ok(verdict);
             }
         }
         Ok(Verdict::Keep)

@@ -1,11 +1,11 @@
 //! `check_leakage`: the gold diagnosis in what a solver sees before answering. The options of a multiple-choice question
 //! hold it by nature: they are declared in the release as options and are not looked at here.
 
+use super::leak::OnLeak;
 use super::*;
 use crate::record::ledger::ReviewRow;
 use crate::record::question::AnsweredQuestion;
 use crate::text::leakage::{Leak, LeakKind, Synonyms, leaks};
-use anyhow::Context;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,38 +22,27 @@ pub const STAGE: StageDef = StageDef {
     build,
 };
 
-/// What a leak does.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Action {
-    Drop,
-    /// The record stays, flagged, and is listed for a person.
-    Review,
-}
-
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct LeakageSettings {
     /// What happens when the stem names the diagnosis or the keyed option.
-    diagnosis: Action,
+    diagnosis: OnLeak,
     /// What happens when it names a synonym.
-    synonym: Action,
+    synonym: OnLeak,
     /// What happens when it holds an abbreviation of the diagnosis.
-    abbreviation: Action,
+    abbreviation: OnLeak,
 }
 
 impl Default for LeakageSettings {
     fn default() -> Self {
-        Self { diagnosis: Action::Drop, synonym: Action::Review, abbreviation: Action::Review }
+        Self { diagnosis: OnLeak::Drop, synonym: OnLeak::Review, abbreviation: OnLeak::Review }
     }
 }
 
 impl Settings for LeakageSettings {}
 
 fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
-    let text = arguments.resources.text("synonyms")?;
-    let synonyms = Synonyms::parse(text).with_context(|| arguments.resources.file("synonyms").to_owned())?;
-    Ok(AnyStage::filter(CheckLeakage { settings: arguments.settings()?, synonyms }))
+    Ok(AnyStage::filter(CheckLeakage { settings: arguments.settings()?, synonyms: leak::synonyms(arguments)? }))
 }
 
 struct CheckLeakage {
@@ -81,15 +70,8 @@ impl FilterStage for CheckLeakage {
                 continue;
             }
             let detail = detail(&record.stem, &found);
-            match action {
-                Action::Drop => return Ok(Verdict::Drop(Cause::new(reason, detail))),
-                Action::Review => {
-                    let record_id = record.record_id.clone();
-                    sides.side(
-                        "review",
-                        ReviewRow { record_id, reason: reason.to_owned(), detail, related: Vec::new() },
-                    );
-                }
+            if let Some(verdict) = action.act(reason, detail, &record.record_id, sides) {
+                return Ok(verdict);
             }
         }
         Ok(Verdict::Keep)

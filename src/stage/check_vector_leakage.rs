@@ -1,11 +1,11 @@
 //! `check_vector_leakage`: names of the diagnosis in what a patient vector may tell (MTDiag, 4.2.1: the ground truth is never
 //! exposed to the dialogue). A former disease or a relative's is history, so the two are judged apart.
 
+use super::leak::OnLeak;
 use super::*;
 use crate::record::ledger::ReviewRow;
 use crate::record::vector::{Finding, PatientVector, SymptomPresentation};
 use crate::text::leakage::{Gold, LeakKind, Synonyms};
-use anyhow::Context;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,16 +21,6 @@ pub const STAGE: StageDef = StageDef {
     settings: SettingsType::of::<VectorLeakageSettings>(),
     build,
 };
-
-/// What a leak does.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum OnLeak {
-    Drop,
-    /// The record stays, flagged, and is listed for a person.
-    Review,
-    Keep,
-}
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -52,10 +42,7 @@ impl Default for VectorLeakageSettings {
 impl Settings for VectorLeakageSettings {}
 
 fn build(arguments: &StageArguments<'_>) -> anyhow::Result<AnyStage> {
-    let resources = arguments.resources;
-    let synonyms =
-        Synonyms::parse(resources.text("synonyms")?).with_context(|| resources.file("synonyms").to_owned())?;
-    Ok(AnyStage::filter(CheckVectorLeakage { settings: arguments.settings()?, synonyms }))
+    Ok(AnyStage::filter(CheckVectorLeakage { settings: arguments.settings()?, synonyms: leak::synonyms(arguments)? }))
 }
 
 struct CheckVectorLeakage {
@@ -94,15 +81,8 @@ impl FilterStage for CheckVectorLeakage {
             if found.is_empty() {
                 continue;
             }
-            let detail = found.join("; ");
-            match action {
-                OnLeak::Drop => return Ok(Verdict::Drop(Cause::new(reason, detail))),
-                OnLeak::Review => {
-                    let record_id = patient.record_id.clone();
-                    let row = ReviewRow { record_id, reason: reason.to_owned(), detail, related: Vec::new() };
-                    sides.side("review", row);
-                }
-                OnLeak::Keep => {}
+            if let Some(verdict) = action.act(reason, found.join("; "), &patient.record_id, sides) {
+                return Ok(verdict);
             }
         }
         Ok(Verdict::Keep)

@@ -465,6 +465,8 @@ pub trait Reader: Send + Sync + 'static {
 /// Takes what a reader makes of one slice: every raw record either becomes a record or leaves with a cause.
 pub struct ReaderOutput<T> {
     pub(super) records: Vec<T>,
+    /// Instead of records: the same as columns.
+    pub(super) batches: Vec<RecordBatch>,
     pub(super) exits: Vec<RawExit>,
     pub(super) sides: SideEmitter,
     pub(super) raw_media: BTreeMap<Hash, String>,
@@ -482,11 +484,23 @@ pub struct RawExit {
 
 impl<T> ReaderOutput<T> {
     pub(super) fn new() -> Self {
-        Self { records: Vec::new(), exits: Vec::new(), sides: SideEmitter::default(), raw_media: BTreeMap::new() }
+        Self {
+            records: Vec::new(),
+            batches: Vec::new(),
+            exits: Vec::new(),
+            sides: SideEmitter::default(),
+            raw_media: BTreeMap::new(),
+        }
     }
 
     pub fn keep(&mut self, record: T) {
         self.records.push(record);
+    }
+
+    /// Records of the source as columns of their declared schema, for readers whose records are many and alike (see
+    /// [`crate::record::columns`]). A slice gives either records or columns.
+    pub fn keep_batch(&mut self, batch: RecordBatch) {
+        self.batches.push(batch);
     }
 
     pub fn exit(&mut self, exit: RawExit) {

@@ -7,6 +7,7 @@ use crate::record::{Hash, Record, RecordId, Rights, from_batch, to_batch};
 use crate::source::tables::Form;
 use anyhow::{Context, ensure};
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -100,6 +101,16 @@ impl<'a> Tally<'a> {
             counts.n_in += 1;
             counts.kept += 1;
         });
+    }
+
+    /// So many records that a reader keeps.
+    fn kept_of(&mut self, source: &str, n: u64) {
+        if n > 0 {
+            self.count(source, |counts| {
+                counts.n_in += n;
+                counts.kept += n;
+            });
+        }
     }
 
     fn split(&mut self, source: &str, n_out: u64) {
@@ -220,9 +231,12 @@ impl<S: Reader> ErasedReader for S {
         let mut out = ReaderOutput::new();
         Reader::read(self, source, slice, &mut out)?;
         let mut tally = Tally::new(node);
+        let n_batched: usize = out.batches.iter().map(RecordBatch::num_rows).sum();
+        ensure!(out.records.is_empty() || n_batched == 0, "a slice gave both records and columns");
         out.records.iter().for_each(|record| tally.kept(record));
+        tally.kept_of(&source.name, n_batched as u64);
         let n_raw: u64 = slice.pieces.iter().map(|piece| piece.n_records).sum();
-        let n_seen = (out.records.len() + out.exits.len()) as u64;
+        let n_seen = (out.records.len() + n_batched + out.exits.len()) as u64;
         ensure!(
             n_raw == n_seen,
             "the slice holds {n_raw} raw records but {n_seen} came out of it: the raw file changed while it was read"
@@ -230,7 +244,12 @@ impl<S: Reader> ErasedReader for S {
         for exit in out.exits {
             tally.exit(&source.name, exit);
         }
-        let mut output = tally.finish(Stream::Records(to_batch(&out.records)?), out.sides)?;
+        let batch = match out.batches.as_slice() {
+            [] => to_batch(&out.records)?,
+            [one] => one.clone(),
+            several => concat_batches(&crate::record::arrow_schema::<S::Out>()?, several)?,
+        };
+        let mut output = tally.finish(Stream::Records(batch), out.sides)?;
         output.extras.raw_media = out.raw_media;
         Ok(output)
     }

@@ -5,7 +5,8 @@
 
 use super::*;
 use crate::record::vector::PatientVector;
-use crate::record::{Hash, Provenance, RecordId};
+use crate::record::{Hash, RecordId};
+use crate::source::ddxplus::columns::PatientColumns;
 use crate::source::ddxplus::release::Release;
 use crate::source::ddxplus::rows::PatientFile;
 use crate::source::ddxplus::{self, RowLimits, codes::Codes, french::FrenchNames, wording::WordingRules};
@@ -136,6 +137,7 @@ impl Reader for PatientReader {
             let release = self.release(files)?;
             for file in files.patients.iter().filter(|file| file.path == piece.file) {
                 let split = ddxplus::split_of(&file.path);
+                let mut patients = PatientColumns::new(&release, &source.name, &file.path, &source.rights, split);
                 let mut rows = PatientFile::open(file, Some((piece.start, piece.first_line)), cap)?;
                 let form = rows.form();
                 while let Some((position, line)) = rows.next_row(file)? {
@@ -151,16 +153,7 @@ impl Reader for PatientReader {
                     };
                     let record_id = record_id.occurrence(occurrence);
                     match row.and_then(|row| release.look_up(&row)) {
-                        Ok(row) => {
-                            let provenance = Provenance {
-                                source: source.name.clone(),
-                                file: file.path.clone(),
-                                line: position.line,
-                                raw_sha256,
-                                rights: source.rights.clone(),
-                            };
-                            out.keep(release.record(&row, record_id, provenance, split));
-                        }
+                        Ok(row) => patients.push(&row, &record_id, position.line, &raw_sha256),
                         Err(fault) => out.exit(RawExit {
                             record_id,
                             exit: fault.exit,
@@ -171,6 +164,7 @@ impl Reader for PatientReader {
                         }),
                     }
                 }
+                out.keep_batch(patients.finish()?);
             }
         }
         Ok(())
@@ -180,7 +174,8 @@ impl Reader for PatientReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Rights;
+    use crate::record::{Provenance, Rights, arrow_schema, from_batch, to_batch};
+    use arrow::compute::concat_batches;
     use expect_test::expect;
     use std::fmt::Write;
     use std::path::Path;
@@ -225,7 +220,8 @@ mod tests {
         for slice in &cut.slices {
             reader.read(source, slice, &mut out).unwrap();
         }
-        (out.records, out.exits)
+        let records = out.batches.iter().flat_map(|batch| from_batch(batch).unwrap()).collect();
+        (records, out.exits)
     }
 
     /// Awkward rows of the sample leave with their reason, or stay with a flag.
@@ -269,5 +265,45 @@ mod tests {
         assert!(whole == pieces);
         let n_ids: std::collections::BTreeSet<_> = whole.iter().map(|record| &record.record_id).collect();
         assert_eq!(n_ids.len(), whole.len());
+    }
+
+    /// What is written as columns is what the records are.
+    #[test]
+    fn columns_are_those_of_the_records() {
+        let source = sample(SAMPLE);
+        let reader = reader();
+        let cut = reader.cut(&source, ShardLimits { records: 4096, bytes: 1 << 20, limit: None }).unwrap();
+        let mut out = ReaderOutput::new();
+        cut.slices.iter().for_each(|slice| reader.read(&source, slice, &mut out).unwrap());
+        let mut records = Vec::new();
+        for files in ddxplus::releases(&source).unwrap() {
+            let release = reader.release(&files).unwrap();
+            for file in &files.patients {
+                let mut rows = PatientFile::open(file, None, 1 << 20).unwrap();
+                let form = rows.form();
+                while let Some((position, line)) = rows.next_row(file).unwrap() {
+                    let Ok(row) = form.row(&line, 1 << 20) else { continue };
+                    let Ok(found) = release.look_up(&row) else { continue };
+                    let provenance = Provenance {
+                        source: source.name.clone(),
+                        file: file.path.clone(),
+                        line: position.line,
+                        raw_sha256: line.sha256(),
+                        rights: source.rights.clone(),
+                    };
+                    let id = release.identify(&source.name, &row);
+                    records.push(release.record(&found, id, provenance, ddxplus::split_of(&file.path)));
+                }
+            }
+        }
+        let schema = arrow_schema::<PatientVector>().unwrap();
+        let (columns, rows) = (concat_batches(&schema, &out.batches).unwrap(), to_batch(&records).unwrap());
+        assert!(columns.num_rows() > 100 && columns.num_rows() == rows.num_rows());
+        for ((found, expected), field) in columns.columns().iter().zip(rows.columns()).zip(schema.fields()) {
+            // Repeated rows have their id from the cut.
+            if field.name() != "record_id" {
+                assert_eq!(found, expected, "{}", field.name());
+            }
+        }
     }
 }

@@ -26,6 +26,7 @@ pub mod ingest_ddxplus;
 pub mod ingest_jats;
 pub mod ingest_questions;
 pub mod judge_disagreement;
+mod leak;
 pub mod normalize_answer;
 pub mod normalize_record;
 pub mod prompt;

@@ -5,6 +5,7 @@
 //! PatientVector of it.
 
 pub mod codes;
+pub mod columns;
 pub mod french;
 pub mod literal;
 pub mod record;

@@ -2,7 +2,7 @@
 //!
 //! Details fill the experience of their symptom. What is not listed is negative by the closed world and nobody's denial.
 
-use super::release::{Listed, LookedUp, PreparedEvidence, PreparedValue, Release};
+use super::release::{Listed, LookedUp, PreparedCondition, PreparedEvidence, PreparedValue, Release};
 use super::tables::EvidenceType;
 use super::wording::Role;
 use crate::record::vector::{
@@ -28,17 +28,17 @@ pub mod flag {
 const TOLERANCE: f64 = 1e-3;
 
 /// A finding that is there, with the tokens that tell of it.
-struct Present<'t> {
-    evidence: &'t PreparedEvidence,
-    details: Vec<(&'t PreparedEvidence, &'t PreparedValue)>,
+pub(super) struct Present<'t> {
+    pub(super) evidence: &'t PreparedEvidence,
+    pub(super) details: Vec<(&'t PreparedEvidence, &'t PreparedValue)>,
 }
 
 /// How the evidences of a row stand to each other.
-struct Grouped<'t> {
+pub(super) struct Grouped<'t> {
     /// In the order of the row.
-    present: Vec<Present<'t>>,
+    pub(super) present: Vec<Present<'t>>,
     /// For each evidence of the table: whether it is there, or a detail of it is.
-    is_told: Vec<bool>,
+    pub(super) is_told: Vec<bool>,
     has_orphan: bool,
     has_several_values: bool,
 }
@@ -53,15 +53,8 @@ impl Release {
         split: Option<&str>,
     ) -> PatientVector {
         let grouped = self.group(row);
-        let sex = usize::from(row.sex == Sex::Female);
-        let mut facts = PatientFacts {
-            demographics: Demographics {
-                age_years: Some(f64::from(row.age)),
-                sex: Some(row.sex),
-                ..Demographics::default()
-            },
-            ..PatientFacts::default()
-        };
+        let sex = sex_index(row.sex);
+        let mut facts = PatientFacts { demographics: demographics(row), ..PatientFacts::default() };
         let mut presentation = CasePresentation::default();
         let complaint = owner(row.initial, &grouped.is_present(self));
         for present in &grouped.present {
@@ -70,9 +63,7 @@ impl Release {
             if evidence.is_antecedent {
                 let finding = antecedent(present, sex);
                 if is_complaint {
-                    let symptom = Finding { name: evidence.name().to_owned(), ..finding.clone() };
-                    let symptom = SymptomPresentation { symptom, ..SymptomPresentation::default() };
-                    presentation.chief_complaint.push(symptom);
+                    presentation.chief_complaint.push(antecedent_complaint(present, sex));
                 }
                 match &evidence.family_member {
                     Some(member) => add_family(&mut facts.family_history, member, finding),
@@ -90,20 +81,7 @@ impl Release {
         presentation.absent_symptoms = Some(absent_symptoms);
         facts.absent_antecedents = Some(absent_antecedents);
 
-        let mut flags = Vec::new();
-        let mut flag_if = |is_so: bool, flag: &str| {
-            if is_so {
-                flags.push(flag.to_owned());
-            }
-        };
-        flag_if(grouped.has_orphan, flag::CHILD_WITHOUT_PARENT);
-        flag_if(row.initial.is_antecedent, flag::COMPLAINT_IS_ANTECEDENT);
-        flag_if(row.initial.evidence_type != EvidenceType::Binary, flag::INITIAL_NOT_BINARY);
-        flag_if(!row.is_pathology_in_differential, flag::PATHOLOGY_NOT_IN_DIFFERENTIAL);
-        flag_if((row.probability - 1.0).abs() > TOLERANCE, flag::PROBABILITIES_DO_NOT_SUM);
-        flag_if(row.has_repeated_token, flag::REPEATED_TOKEN);
-        flag_if(grouped.has_several_values, flag::SEVERAL_VALUES);
-
+        let flags = flags_of(row, &grouped);
         PatientVector {
             record_id,
             provenance,
@@ -113,7 +91,7 @@ impl Release {
                 native_id: None,
                 language: self.language.code().to_owned(),
             },
-            ground_truth: ground_truth(row),
+            ground_truth: ground_truth(row.pathology, ranked_diagnoses(row)),
             facts,
             presentation,
             texts: Vec::new(),
@@ -125,7 +103,7 @@ impl Release {
     }
 
     /// Puts details to the findings that they belong to.
-    fn group<'t>(&self, row: &LookedUp<'t>) -> Grouped<'t> {
+    pub(super) fn group<'t>(&self, row: &LookedUp<'t>) -> Grouped<'t> {
         let n = self.evidences.len();
         let mut grouped = Grouped {
             present: Vec::with_capacity(row.listed.len()),
@@ -188,7 +166,7 @@ impl Release {
 }
 
 impl Grouped<'_> {
-    fn is_present(&self, release: &Release) -> Vec<bool> {
+    pub(super) fn is_present(&self, release: &Release) -> Vec<bool> {
         let mut is_present = vec![false; release.evidences.len()];
         for present in &self.present {
             set(&mut is_present, present.evidence.position);
@@ -197,7 +175,7 @@ impl Grouped<'_> {
     }
 }
 
-fn get(bits: &[bool], position: u16) -> bool {
+pub(super) fn get(bits: &[bool], position: u16) -> bool {
     bits.get(usize::from(position)).copied().unwrap_or_default()
 }
 
@@ -212,12 +190,12 @@ fn find<'t>(listed: &[Listed<'t>], position: Option<u16>) -> Option<&'t Prepared
 }
 
 /// The evidence whose finding tells of this one: its parent, if that is there and this one is a detail with a value.
-fn owner(evidence: &PreparedEvidence, is_present: &[bool]) -> u16 {
+pub(super) fn owner(evidence: &PreparedEvidence, is_present: &[bool]) -> u16 {
     let is_detail = evidence.evidence_type != EvidenceType::Binary;
     evidence.parent.filter(|parent| is_detail && get(is_present, *parent)).unwrap_or(evidence.position)
 }
 
-fn antecedent(present: &Present<'_>, sex: usize) -> Finding {
+pub(super) fn antecedent(present: &Present<'_>, sex: usize) -> Finding {
     let mut finding = said_by(present.evidence, sex);
     finding.values = present.details.iter().map(|(_, value)| value.value.clone()).collect();
     finding
@@ -227,7 +205,7 @@ fn said_by(evidence: &PreparedEvidence, sex: usize) -> Finding {
     evidence.finding.get(sex).cloned().unwrap_or_default()
 }
 
-fn symptom(present: &Present<'_>, sex: usize) -> SymptomPresentation {
+pub(super) fn symptom(present: &Present<'_>, sex: usize) -> SymptomPresentation {
     let mut presentation =
         SymptomPresentation { symptom: said_by(present.evidence, sex), ..SymptomPresentation::default() };
     for (evidence, value) in &present.details {
@@ -266,18 +244,30 @@ fn add_family(family: &mut Vec<FamilyMember>, member: &str, finding: Finding) {
     }
 }
 
-fn ground_truth(row: &LookedUp<'_>) -> GroundTruth {
-    let pathology = row.pathology;
-    let mut ranked: Vec<_> = row.differential.iter().collect();
+/// The differential of a row, the likeliest first; equal ones in the order of the row.
+pub(super) fn ranked<'t>(row: &LookedUp<'t>) -> Vec<(&'t PreparedCondition, f64)> {
+    let mut ranked = row.differential.clone();
     ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let differential = ranked.into_iter().zip(1u32..).map(|((condition, probability), rank)| DifferentialDiagnosis {
+    ranked
+}
+
+pub(super) fn differential(condition: &PreparedCondition, rank: u32, probability: f64) -> DifferentialDiagnosis {
+    DifferentialDiagnosis {
         rank,
-        probability: Some(*probability),
+        probability: Some(probability),
         label: condition.label.clone(),
         icd10: condition.code.icd10.clone(),
         cui: None,
         provenance_tier: ProvenanceTier::DdxplusGold,
-    });
+    }
+}
+
+fn ranked_diagnoses(row: &LookedUp<'_>) -> Vec<DifferentialDiagnosis> {
+    let ranked = ranked(row).into_iter().zip(1u32..);
+    ranked.map(|((condition, probability), rank)| differential(condition, rank, probability)).collect()
+}
+
+pub(super) fn ground_truth(pathology: &PreparedCondition, differential: Vec<DifferentialDiagnosis>) -> GroundTruth {
     GroundTruth {
         primary: Diagnosis {
             label: pathology.label.clone(),
@@ -291,6 +281,46 @@ fn ground_truth(row: &LookedUp<'_>) -> GroundTruth {
             ..Diagnosis::default()
         },
         secondary: Vec::new(),
-        differential: differential.collect(),
+        differential,
     }
+}
+
+pub(super) fn demographics(row: &LookedUp<'_>) -> Demographics {
+    Demographics { age_years: Some(f64::from(row.age)), sex: Some(row.sex), ..Demographics::default() }
+}
+
+/// Place of a sex in what is prepared for both.
+pub(super) fn sex_index(sex: Sex) -> usize {
+    usize::from(sex == Sex::Female)
+}
+
+/// An antecedent that the patient comes with; with the relative, where it is about one.
+pub(super) fn antecedent_complaint(present: &Present<'_>, sex: usize) -> SymptomPresentation {
+    let symptom = Finding { name: present.evidence.name().to_owned(), ..antecedent(present, sex) };
+    SymptomPresentation { symptom, ..SymptomPresentation::default() }
+}
+
+/// What runs in the family.
+pub(super) fn family_of(present: &[&Present<'_>], sex: usize) -> Vec<FamilyMember> {
+    let mut family = Vec::new();
+    for present in present {
+        if let Some(member) = &present.evidence.family_member {
+            add_family(&mut family, member, antecedent(present, sex));
+        }
+    }
+    family
+}
+
+/// What a user should know of a row.
+pub(super) fn flags_of(row: &LookedUp<'_>, grouped: &Grouped<'_>) -> Vec<String> {
+    let flags = [
+        (grouped.has_orphan, flag::CHILD_WITHOUT_PARENT),
+        (row.initial.is_antecedent, flag::COMPLAINT_IS_ANTECEDENT),
+        (row.initial.evidence_type != EvidenceType::Binary, flag::INITIAL_NOT_BINARY),
+        (!row.is_pathology_in_differential, flag::PATHOLOGY_NOT_IN_DIFFERENTIAL),
+        ((row.probability - 1.0).abs() > TOLERANCE, flag::PROBABILITIES_DO_NOT_SUM),
+        (row.has_repeated_token, flag::REPEATED_TOKEN),
+        (grouped.has_several_values, flag::SEVERAL_VALUES),
+    ];
+    flags.into_iter().filter(|(is_so, _)| *is_so).map(|(_, flag)| flag.to_owned()).collect()
 }
