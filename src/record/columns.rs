@@ -4,7 +4,7 @@
 use super::{Row, to_batch};
 use anyhow::{Context, ensure};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray, UInt32Array};
-use arrow::buffer::OffsetBuffer;
+use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -21,8 +21,8 @@ impl Columns {
     /// `n` times the same row.
     pub fn repeat<T: Row>(row: &T, n: usize) -> anyhow::Result<Self> {
         let batch = to_batch(std::slice::from_ref(row))?;
-        let first = UInt32Array::from(vec![0; n]);
-        let columns = batch.columns().iter().map(|column| take(column, &first, None)).collect::<Result<_, _>>()?;
+        let first = vec![0; n];
+        let columns = batch.columns().iter().map(|column| taken(column, &first)).collect::<Result<_, _>>()?;
         Ok(Self { schema: batch.schema(), columns })
     }
 
@@ -105,8 +105,7 @@ impl<T: Serialize> Taken<T> {
 
     /// The values as they stand, in the type of a declared field.
     pub fn array(self, field: &Field) -> anyhow::Result<ArrayRef> {
-        let values = array_of(&self.values, field)?;
-        Ok(take(&values, &UInt32Array::from(self.indices), None)?)
+        taken(&array_of(&self.values, field)?, &self.indices)
     }
 }
 
@@ -148,6 +147,37 @@ impl<T: Serialize> TakenLists<T> {
     }
 }
 
+/// The values at these indices. As [`take`], which for lists copies one list at a time, and most of these are empty.
+fn taken(array: &ArrayRef, indices: &[u32]) -> anyhow::Result<ArrayRef> {
+    let nulls = |of: &dyn Array| {
+        let nulls = of.nulls().filter(|nulls| nulls.null_count() > 0)?;
+        Some(indices.iter().map(|index| nulls.is_valid(*index as usize)).collect::<NullBuffer>())
+    };
+    if let Some(of) = array.as_struct_opt() {
+        let columns = of.columns().iter().map(|column| taken(column, indices)).collect::<Result<Vec<_>, _>>()?;
+        return Ok(Arc::new(StructArray::try_new(of.fields().clone(), columns, nulls(of))?));
+    }
+    let (DataType::List(element), Some(of)) = (array.data_type(), array.as_list_opt::<i32>()) else {
+        return Ok(take(array, &UInt32Array::from(indices.to_vec()), None)?);
+    };
+    let mut elements: Vec<u32> = Vec::new();
+    let mut lengths = Vec::with_capacity(indices.len());
+    for index in indices {
+        let offsets = of.value_offsets();
+        let bound = |at: usize| -> anyhow::Result<u32> { Ok(u32::try_from(*offsets.get(at).context("an index")?)?) };
+        let (start, end) = (bound(*index as usize)?, bound(*index as usize + 1)?);
+        elements.extend(start..end);
+        lengths.push((end - start) as usize);
+    }
+    let elements = if elements.is_empty() {
+        arrow::array::new_empty_array(element.data_type())
+    } else {
+        taken(of.values(), &elements)?
+    };
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::try_new(Arc::clone(element), offsets, elements, nulls(of))?))
+}
+
 /// Values as an array of the type of a declared field.
 pub fn array_of<T: Serialize>(values: &[T], field: &Field) -> anyhow::Result<ArrayRef> {
     let fields: [FieldRef; 1] = [Arc::new(field.clone().with_name("item"))];
@@ -156,4 +186,44 @@ pub fn array_of<T: Serialize>(values: &[T], field: &Field) -> anyhow::Result<Arr
     }
     let arrays = serde_arrow::to_arrow(&fields, serde_arrow::utils::Items(values))?;
     arrays.into_iter().next().context("one array for one field")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::vector::PatientVector;
+    use crate::stage::testing::patient;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Rows that are taken are the rows themselves.
+        #[test]
+        fn what_is_taken_is_what_was_there(indices in proptest::collection::vec(0usize..3, 0..12)) {
+            let mut patients = [patient("1"), patient("2"), patient("3")];
+            patients[1].presentation.symptoms.clear();
+            patients[1].ground_truth.primary.icd10 = None;
+            patients[2].flags = vec!["a".to_owned(), "b".to_owned()];
+            let mut of: Taken<PatientVector> = Taken::default();
+            patients.iter().for_each(|patient| { of.add(patient.clone()); });
+            of.indices = indices.iter().map(|index| *index as u32).collect();
+            let schema = super::super::arrow_schema::<PatientVector>().unwrap();
+            let field = Field::new("item", DataType::Struct(schema.fields().clone()), false);
+            let array = of.array(&field).unwrap();
+            let rows: Vec<PatientVector> = indices.iter().map(|index| patients[*index].clone()).collect();
+            let expected = to_batch(&rows).unwrap();
+            for (found, expected) in array.as_struct().columns().iter().zip(expected.columns()) {
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_of_another_type_or_length_is_refused() {
+        let mut columns = Columns::repeat(&patient("1"), 2).unwrap();
+        let three: ArrayRef = Arc::new(UInt32Array::from(vec![1, 2, 3]));
+        for path in ["record_id", "provenance.line", "nothing", "provenance.nothing", "record_id.nothing"] {
+            assert!(columns.set(path, three.clone()).is_err(), "{path}");
+        }
+        assert_eq!(columns.finish().unwrap(), to_batch(&[patient("1"), patient("1")]).unwrap());
+    }
 }

@@ -38,6 +38,12 @@ patterns! {
     /// What is no finding.
     NOTHING = r"^(?:unremarkable|non-?contributory|negative|positive|significant|relevant|notable|remarkable|normal|healthy|alive|well|alive and well|unknown|none|his|her|the|disease|diseases|illness|illnesses|similar (?:symptoms|disease|complaints)|history|family history|unaffected|good health|.*\b(?:unremarkable|non-?contributory))$";
     /// Behind a finding of a relative: its time, no part of its name.
+    /// What is no antecedent by itself: how a complaint feels, an operation without a name, a way of life, a clause about something else.
+    NO_ANTECEDENT = r"^(?:stabbing|burning|surgery|operation|procedure|trauma|injury|married|single|divorced|widowed|unmarried|alone|(?:relieved|aggravated|worsened|improved)\b.*|(?:(?:a|an|the|retired|former|his|her)\s+)*(?:[a-z-]+\s+)?(?:worker|driver|carpenter|teacher|nurse|student|clerk|librarian|courier|engineer|cook|waiter|waitress|salesman|accountant|secretary|housewife|pensioner|retiree)|night[\s-]shift|.*,\s*(?:one|two|three|and|or|which|that)|.*\b(?:health|medical) insurance)$";
+    /// Before the name of an operation.
+    UNDERGONE = r"^(?:(?:had|has|underwent|undergone|undergoing|received)\s+)+";
+    /// Before a drug that is taken no longer: "had stopped taking her vitamin tablets".
+    STOPPED = r"\b(?:stopp?ed|discontinued|quit|ceased|not|never)\s+(?:taking|using|taken|used)\b[^,;.]{0,30}$";
     AT_AGE = r",?\s+(?:at\s+(?:the\s+|an\s+)?(?:early\s+|young\s+|old\s+)?age\b|aged?\b|at\s+\d|when\b|in\s+(?:his|her|their)\b|during\b|several\b|\d+\s+years?\b)";
     LIST = r"\s*[,;]\s*(?:and\s+)?|\s+and\s+(?:an?\s+)?";
     /// What is taken by nobody: "took no medication".
@@ -111,6 +117,11 @@ impl Reader<'_, '_, '_> {
         let ranges = if is_denied { members } else { vec![range.clone()] };
         let can_be_complaint = matches!(slot, Slot::ContactHistory | Slot::HabitLiving | Slot::Preventive);
         for range in ranges {
+            let cut = UNDERGONE.find(read.plain(&range)).map_or(0, |found| found.end());
+            let range = read.trimmed(&(range.start + cut..range.end));
+            if NO_ANTECEDENT.is_match(read.plain(&range)) {
+                continue;
+            }
             // "No headache and no travel": a complaint is told as one.
             if is_denied && can_be_complaint && self.terms.is_in(read.plain(&range), false) {
                 continue;
@@ -123,6 +134,16 @@ impl Reader<'_, '_, '_> {
             };
             let Some(finding) = self.finding(&range, negation) else { continue };
             let is_known = self.past.antecedents.iter().any(|known| known.name.eq_ignore_ascii_case(&finding.name));
+            // "Inguinal hernia" is no antecedent of its own beside "inguinal hernia repair".
+            let overlaps = |known: &Finding| {
+                let (Some(one), Some(other)) = (known.spans.first(), finding.spans.first()) else { return false };
+                one.text_id == other.text_id && one.start < other.end && other.start < one.end
+            };
+            let is_longer = |known: &Finding| known.name.len() >= finding.name.len();
+            if self.past.antecedents.iter().any(|known| overlaps(known) && is_longer(known)) {
+                continue;
+            }
+            self.past.antecedents.retain(|known| !overlaps(known));
             // A vaccine that is denied is one that was missed; it is told as the text has it.
             if !is_known && !(slot == Slot::Preventive && is_denied) {
                 self.past.antecedents.push(finding);
@@ -215,6 +236,10 @@ impl Reader<'_, '_, '_> {
         let read = &self.story.read;
         let said = read.scopes.at(range);
         let words = read.words(range);
+        let sentence_start = read.sentence_of(range.start).map_or(range.start, |(_, sentence)| sentence.start);
+        if STOPPED.is_match(read.plain(&(sentence_start..range.start))) {
+            return;
+        }
         if said.negated || said.experiencer != Experiencer::Patient || !(self.is_free)(words) {
             return;
         }

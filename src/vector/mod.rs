@@ -60,6 +60,15 @@ fn fixed(pattern: &str) -> regex::Regex {
     regex::Regex::new(pattern).expect("a fixed pattern")
 }
 
+patterns! {
+    /// A sentence about a relative's diseases.
+    OF_RELATIVE = r"^(?:his|her|the patient's|a|one|no)\s+(?:(?:maternal|paternal|younger|older|elder|twin)\s+)*(?:grandmother|grandfather|mother|father|parents|brother|sister|siblings?|aunt|uncle|cousin|son|daughter|relative)s?\b.{0,40}?\b(?:had|has|have|died|was|were)\b|^family history\b";
+    /// A sentence about medications, habits and size, which say nothing of the course of this disease.
+    OF_PAST = r"^(?:his|her|the patient's)\s+(?:(?:regular|current|home|usual|long-term)\s+)*(?:medications?|height|weight|allergies)\b|^(?:she|he)\s+(?:takes?|took|smoke[sd]|drinks?|drank|did not (?:smoke|drink)|had (?:never|quit) smok\w+|had smoked|had no (?:known )?(?:allerg|chronic)|was \d+ (?:inches|cm) tall)\b";
+    /// Names of common diseases that share a part of a word with many others.
+    SHARED_WORD = r"^(?:spondylitis|myocardial|cardiac|infarction|arthritis|hypertension|diabetes|anemia|cancer)$";
+}
+
 /// Most values of one slot that are read.
 const MAX_VALUES: usize = 150;
 
@@ -274,7 +283,37 @@ impl Told {
         for withheld in &draft.withheld {
             let place = &withheld.place;
             match withheld.kind {
-                RefusalKind::NamesDiagnosis if is_before(place) => is_masked = true,
+                // A sentence behind one that names the diagnosis is kept back with it; here each stands for itself.
+                RefusalKind::NamesDiagnosis if is_before(place) => {
+                    let Some(sentence) = slice(article, place) else { continue };
+                    let is_of_relative = OF_RELATIVE.is_match(&sentence);
+                    if if is_of_relative { masks_relative(mask, &sentence) } else { mask.named(&sentence).is_some() } {
+                        is_masked = true;
+                    } else if is_of_relative || OF_PAST.is_match(&sentence) || mask.refusal(&sentence).is_none() {
+                        history.extend(without_references(place, &sentence));
+                    }
+                }
+                // What a relative had shows no picture of the patient; habits and medications are no treatment of this disease.
+                RefusalKind::ImagingResult
+                | RefusalKind::PathologyResult
+                | RefusalKind::EndoscopyResult
+                | RefusalKind::OperativeFinding
+                | RefusalKind::ElectricalTracing
+                | RefusalKind::SkinMorphology
+                | RefusalKind::EyeMorphology
+                | RefusalKind::Conclusion
+                | RefusalKind::Treatment
+                | RefusalKind::Outcome
+                    if is_before(place)
+                        && slice(article, place).is_some_and(|sentence| {
+                            let is_named = mask.named(&sentence).is_some();
+                            OF_RELATIVE.is_match(&sentence) && !masks_relative(mask, &sentence)
+                                || OF_PAST.is_match(&sentence) && !is_named
+                        }) =>
+                {
+                    history
+                        .extend(slice(article, place).iter().flat_map(|sentence| without_references(place, sentence)));
+                }
                 // A sentence of the bedside that a figure shows as well: the case has no figures, so it may be told here.
                 RefusalKind::FigureReference if is_before(place) => {
                     let Some(sentence) = slice(article, place).filter(|sentence| mask.refusal(sentence).is_none())
@@ -341,6 +380,12 @@ impl Told {
         let extraction = words.extractor.extract(&story.read.text);
         (story, extraction)
     }
+}
+
+/// Whether a sentence about a relative names the diagnosis. A word that only shares letters with it, as diseases of one organ do,
+/// names none.
+fn masks_relative(mask: &Mask<'_>, sentence: &str) -> bool {
+    mask.named(sentence).is_some_and(|named| !SHARED_WORD.is_match(&named))
 }
 
 /// A sentence without references to figures and tables in brackets.

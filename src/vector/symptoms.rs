@@ -24,6 +24,8 @@ const MAX_WORDS: usize = 14;
 const MAX_DENIED_WORDS: usize = 7;
 /// Characters between complaints of one list: ", severe and".
 const MAX_LIST_GAP: usize = 24;
+/// Characters between a time and what it is said of, where it stands before it.
+const MAX_TIME_GAP: usize = 80;
 /// Most characters of a factor that makes a complaint worse or better.
 const MAX_FACTOR: usize = 80;
 
@@ -62,6 +64,18 @@ patterns! {
     RADIATION = r"\bradiat(?:ed|es|ing|ion)\s+(?:in)?to(?:wards?)?\s+(?:the\s+|his\s+|her\s+|both\s+)?(?P<what>[a-z][a-z' -]{0,80}?)(?:\s*[,.;:(]|\s+(?:and\s+(?:was|is|had|were|did|with|the|he|she)|but|with|that|which|for|on|when|while|was|since|after|associated|accompanied)\b|$)";
     WORSE = r"\b(?:(?:worse|worsen(?:ed|s|ing)?|increas(?:ed|es|ing)|exacerbated|aggravated|provoked|triggered|precipitated|induced|intensified)\s+(?P<by>on|with|by|after|during|when|while|at|in)|aggravated)\s+(?P<what>[a-z0-9](?:[a-z0-9' /-]|\.\d){0,120})";
     BETTER = r"\b(?:better|improv(?:ed|es|ing)|relie(?:ved|ves|ving)|alleviated|eased|lessened|decreased|reduced|subsided|resolved)\s+(?P<by>on|with|by|after|during|when|while|at)\s+(?P<what>[a-z0-9](?:[a-z0-9' /-]|\.\d){0,120})";
+    /// Behind a place that is none of the body: "an oral examination".
+    OF_EXAMINATION = r"^\s*(?:examinations?|exams?|tests?|tablets?|medications?|contraceptives?|antibiotics?|intake|therapy|surgery|surgeons?)\b";
+    /// A complaint of childhood is none of today.
+    OF_CHILDHOOD = r"\b(?:at\s+the\s+age\s+of|when\s+(?:he|she)\s+was\s+(?:a|aged)|(?:as|since\s+being)\s+a\s+child|in\s+(?:his|her)\s+(?:childhood|youth))\b";
+    /// Not a relative of the patient, and no patient: an animal.
+    OF_ANIMAL = r"\b(?:dogs?|cats?|cattle|cows?|goats?|sheep|horses?|birds?|pets?|herd|animals?)\b(?:'s?)?\s+(?:(?:also|both|had|has|have|with|was|were|developed|recently|own|similar)\s+)*$";
+    /// Words behind a complaint that are no part of its name.
+    TRAILING = r"\s+(?:(?:of\s+)?up\s+to\b.*|that|which|and|or|with|of|for|to|was|were|had|in|on|at|the|a|an|by|as|when|while|but|also)$";
+    /// Between the parts of a factor: "at night and on standing".
+    FACTORS = r"\s+(?:and|or)\s+(?:on|with|by|after|during|when|while|at|in)\s+";
+    /// Before a word that is done to somebody, no quality: "had injected".
+    DONE = r"\b(?:had|has|have|was|were|been)\s+$";
     /// Where a factor ends.
     FACTOR_END = r"\s+(?:and|but|or)\s+(?:was|is|were|are|had|has|he|she|it|not|partially|partly|only|the|relieved|improved|better|worse|eased|alleviated|lessened|exacerbated|aggravated|worsened|did|no|associated|accompanied|radiat\w+)\b|\s+(?:but|which|that|who|over|without|since|for)\b";
     /// What says the opposite of what follows, up to the end of the clause.
@@ -170,6 +184,16 @@ pub(super) fn symptoms(
             _ => {}
         }
     }
+    for (range, _) in &mut named {
+        while let Some(found) = TRAILING.find(read.plain(range)) {
+            *range = read.trimmed(&(range.start..range.start + found.start()));
+        }
+    }
+    named.retain(|(range, negation)| {
+        let Some((_, sentence)) = read.sentence_of(range.start) else { return true };
+        let is_of_today = *negation != Negation::Present || !OF_CHILDHOOD.is_match(read.plain(&sentence));
+        !range.is_empty() && is_of_today && !OF_ANIMAL.is_match(read.plain(&(sentence.start..range.start)))
+    });
     // What brought the patient is one in any words; elsewhere a complaint has a name that is known.
     named.retain(|(range, negation)| {
         let plain = read.plain(range);
@@ -319,6 +343,18 @@ fn attributes(
     is_free: &dyn Fn(&str) -> bool,
 ) {
     let mut times: Vec<&Range<usize>> = Vec::new();
+    // From "worse" to the end of its clause.
+    let of_factors: Vec<Range<usize>> = read
+        .sentences
+        .iter()
+        .flat_map(|sentence| {
+            let text = read.plain(sentence);
+            WORSE.find_iter(text).chain(BETTER.find_iter(text)).map(|found| {
+                let end = FACTOR_END.find(found.as_str()).map_or(found.end(), |end| found.start() + end.start());
+                sentence.start + found.start()..sentence.start + end
+            })
+        })
+        .collect();
     let goes_to: Vec<Range<usize>> = read
         .sentences
         .iter()
@@ -342,9 +378,12 @@ fn attributes(
                 }
             }
             Slot::SymptomPosition => {
-                // Where it radiates to is not where it is.
-                let is_target =
-                    goes_to.iter().any(|range| range.start <= one.range.start && one.range.end <= range.end);
+                // Where it radiates to is not where it is, nor is where it is worse; and an oral examination is no place.
+                let is_target = goes_to
+                    .iter()
+                    .chain(&of_factors)
+                    .any(|range| range.start <= one.range.start && one.range.end <= range.end)
+                    || OF_EXAMINATION.is_match(read.plain(&(one.range.end..read.folded.len())));
                 if let Some(symptom) = nearest(read, symptoms, &one.range).filter(|_| !is_target) {
                     add(&mut symptom.locality, words);
                 }
@@ -362,6 +401,11 @@ fn attributes(
                     }
                 }
             }
+            // "Worse after solid food" says nothing of the complaint, nor does "had injected".
+            Slot::SymptomColor | Slot::SymptomShape | Slot::SymptomTexture | Slot::SymptomSmell
+                if of_factors.iter().any(|range| overlaps(range, &one.range))
+                    || DONE.is_match(read.plain(&(one.range.start.saturating_sub(8)..one.range.start)))
+                        && words.ends_with("ed") => {}
             // "Swelling" says nothing of a swelling.
             Slot::SymptomColor | Slot::SymptomShape | Slot::SymptomTexture | Slot::SymptomSmell
                 if !symptoms
@@ -502,7 +546,9 @@ fn of_time<'s>(
             list.push(index);
             edge = range.start;
         }
-        if list.is_empty() { behind.into_iter().take(1).collect() } else { list }
+        // A time far before is of something else.
+        let is_near = |index: &usize| range_of(*index).start.saturating_sub(time.end) <= MAX_TIME_GAP;
+        if list.is_empty() { behind.into_iter().take(1).filter(is_near).collect() } else { list }
     };
     symptoms
         .iter_mut()
@@ -585,27 +631,37 @@ fn factors(read: &ReadText, sentence: &Range<usize>, symptoms: &mut [Symptom], i
                 continue;
             }
             let end = FACTOR_END.find(what.as_str()).map_or(what.end(), |end| what.start() + end.start());
-            let range = read.trimmed(&(what_range.start..sentence.start + end));
-            let words = read.words(&range);
-            let is_course = which != 0 && OF_COURSE.is_match(read.plain(&range));
-            if words.is_empty() || range.len() > MAX_FACTOR || is_course || !is_free(words) {
-                continue;
-            }
             // Of several complaints of its sentence the last one before it.
             let own = in_sentence(read, symptoms, at.start)
                 .into_iter()
                 .rfind(|index| symptoms.get(*index).is_some_and(|symptom| symptom.range.start < at.start));
             let about = own.or_else(|| subject(read, symptoms, at.start));
             let Some(symptom) = about.and_then(|index| symptoms.get_mut(index)) else { continue };
-            let experience = &mut symptom.presentation.experience;
-            add(
-                match which {
+            let mut start = what_range.start;
+            let mut parts: Vec<Range<usize>> = Vec::new();
+            let clause = read.plain(&(what_range.start..sentence.start + end));
+            if which != 0 {
+                for border in FACTORS.find_iter(clause) {
+                    parts.push(start..what_range.start + border.start());
+                    start = what_range.start + border.end();
+                }
+            }
+            parts.push(start..sentence.start + end);
+            for part in parts {
+                let range = read.trimmed(&part);
+                let words = read.words(&range);
+                let is_course = which != 0 && OF_COURSE.is_match(read.plain(&range));
+                if words.is_empty() || range.len() > MAX_FACTOR || is_course || !is_free(words) {
+                    continue;
+                }
+                let experience = &mut symptom.presentation.experience;
+                let list = match which {
                     0 => &mut experience.radiation,
                     1 => &mut experience.aggravating_factors,
                     _ => &mut experience.relieving_factors,
-                },
-                words,
-            );
+                };
+                add(list, words);
+            }
         }
     }
 }
