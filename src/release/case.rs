@@ -53,6 +53,9 @@ impl CaseTable {
 /// The images of a case.
 pub type MediaOf = fn(&Value) -> anyhow::Result<Vec<CaseMedia>>;
 
+/// What to name with a case.
+pub type CitationOf = fn(&Value) -> anyhow::Result<Option<CitationRow>>;
+
 /// Makes cases of a batch of records.
 pub type Convert = fn(&RecordBatch, &CaseContext<'_>) -> anyhow::Result<Vec<ConvertedCase>>;
 
@@ -74,7 +77,7 @@ pub struct CaseType {
     /// The images of a case, where its type has some; `media.parquet`, `media/` and `recipes/media.jsonl` are made of it.
     pub media: Option<MediaOf>,
     /// What to name when a case is passed on, where that is not its source as a whole; `ATTRIBUTION.csv` is made of it.
-    pub citation: Option<fn(&Value) -> anyhow::Result<Option<CitationRow>>>,
+    pub citation: Option<CitationOf>,
 }
 
 /// Name of the table of media, which is not in the case hash: what a release may hold depends on its profile.

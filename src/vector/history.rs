@@ -40,6 +40,10 @@ patterns! {
     /// Behind a finding of a relative: its time, no part of its name.
     /// What is no antecedent by itself: how a complaint feels, an operation without a name, a way of life, a clause about something else.
     NO_ANTECEDENT = r"^(?:stabbing|burning|surgery|operation|procedure|trauma|injury|married|single|divorced|widowed|unmarried|alone|(?:relieved|aggravated|worsened|improved)\b.*|(?:(?:a|an|the|retired|former|his|her)\s+)*(?:[a-z-]+\s+)?(?:worker|driver|carpenter|teacher|nurse|student|clerk|librarian|courier|engineer|cook|waiter|waitress|salesman|accountant|secretary|housewife|pensioner|retiree)|night[\s-]shift|.*,\s*(?:one|two|three|and|or|which|that)|.*\b(?:health|medical) insurance)$";
+    /// "Drank no alcohol".
+    TAKES_NO = r"^(?:drank|drinks?|smoked?|smokes|used?|uses)\s+no\s+";
+    /// "Alcohol: none".
+    NONE_BEHIND = r"\s*:\s*(?:none|never)$";
     /// Before the name of an operation.
     UNDERGONE = r"^(?:(?:had|has|underwent|undergone|undergoing|received)\s+)+";
     /// Before a drug that is taken no longer: "had stopped taking her vitamin tablets".
@@ -118,7 +122,9 @@ impl Reader<'_, '_, '_> {
         let can_be_complaint = matches!(slot, Slot::ContactHistory | Slot::HabitLiving | Slot::Preventive);
         for range in ranges {
             let cut = UNDERGONE.find(read.plain(&range)).map_or(0, |found| found.end());
-            let range = read.trimmed(&(range.start + cut..range.end));
+            let end = NONE_BEHIND.find(read.plain(&range)).filter(|_| is_denied);
+            let end = end.map_or(range.end, |found| range.start + found.start());
+            let range = read.trimmed(&(range.start + cut..end));
             if NO_ANTECEDENT.is_match(read.plain(&range)) {
                 continue;
             }
@@ -126,6 +132,9 @@ impl Reader<'_, '_, '_> {
             if is_denied && can_be_complaint && self.terms.is_in(read.plain(&range), false) {
                 continue;
             }
+            let takes_no = TAKES_NO.find(read.plain(&range)).map(|found| found.end());
+            let range = takes_no.map_or(range.clone(), |cut| read.trimmed(&(range.start + cut..range.end)));
+            let is_denied = is_denied || takes_no.is_some();
             let negation = match (is_denied, said.uncertain) {
                 (true, _) => Negation::Denied,
                 // A habit that might be is not known to be one; neither is a disease that was suspected.
@@ -145,7 +154,7 @@ impl Reader<'_, '_, '_> {
             }
             self.past.antecedents.retain(|known| !overlaps(known));
             // A vaccine that is denied is one that was missed; it is told as the text has it.
-            if !is_known && !(slot == Slot::Preventive && is_denied) {
+            if !(is_known || slot == Slot::Preventive && is_denied) {
                 self.past.antecedents.push(finding);
             }
         }
@@ -165,7 +174,10 @@ impl Reader<'_, '_, '_> {
         while let Some(relative) = relatives.next() {
             let end = relatives.peek().map_or(text.len(), |next| next.start());
             let behind = text.get(relative.end()..end).unwrap_or_default();
-            let name = relative.as_str().to_owned();
+            // "Her father's sister" is no sister of the patient, also where the phrase begins at "sister".
+            let before = read.plain(&(0..range.start + relative.start())).replace('’', "'");
+            let of = ["mother's ", "father's ", "husband's ", "wife's "].into_iter().find(|of| before.ends_with(of));
+            let name = format!("{}{}", of.unwrap_or_default(), relative.as_str());
             match HAS.find(behind) {
                 Some(has) if has.as_str().chars().any(|c| c.is_ascii_alphabetic()) && !is_joined(behind) => {
                     let findings = range.start + relative.end() + has.end()..range.start + end;

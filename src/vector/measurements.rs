@@ -21,6 +21,13 @@ const MAX_COLUMNS: usize = 24;
 patterns! {
     /// Tables that are not of the patient.
     OF_OTHERS = r"\b(?:literature|reported|review\w*|previous\w*|published|cases|studies|authors?|differential|criteria|classification)\b";
+    /// The column of one patient of a series.
+    CASE_COLUMN = r"^(?:case|patient)\s*(?:no\.?\s*|#\s*)?(?P<number>\d{1,2})\b";
+    /// The column of another person.
+    OF_RELATIVE = r"\b(?:mother|father|brother|sister|son|daughter|wife|husband|twin|sibling|controls?|donor)\b";
+    /// Hours after admission, at the end of a head.
+    HOURS = r"(?:^|\s)(?P<hours>\d{1,2})\s*(?:h|hours?)$";
+    AT_ADMISSION = r"\b(?:admission|arrival|presentation)\b";
     /// Values of a later time.
     LATER = r"\b(?:after|post\w*|discharge|follow\w*|treatment|final|last|outcome|control)\b";
 }
@@ -83,6 +90,7 @@ impl Measured {
         &mut self,
         article: &Article,
         position: u32,
+        number: Option<u32>,
         words: &ClinicalWords,
         is_free: &dyn Fn(&str) -> bool,
         texts: &mut Texts<'_>,
@@ -96,9 +104,9 @@ impl Measured {
         let text_id = format!("t{position}");
         let Some(text) = article_text(article, &text_id) else { return };
         let rows = rows(table, &text);
-        let n_head = rows.iter().take_while(|row| row.iter().flatten().any(|(cell, _)| cell.is_header)).count().max(1);
+        let n_head = rows.iter().take_while(|row| is_head(row)).count().max(1);
         let heads = heads(&rows, n_head);
-        let names: Vec<&str> = heads.iter().map(String::as_str).collect();
+        let names: Vec<&str> = heads.iter().map(|head| own_head(head, number)).collect();
         if OF_OTHERS.is_match(&names.join(" | ")) {
             return;
         }
@@ -112,7 +120,20 @@ impl Measured {
             if !is_free(&cells.join(" ")) {
                 continue;
             }
+            // Under one head over two columns a group stands before the name of the test.
+            let group = columns.as_ref().map(|columns| columns.test).filter(|test| {
+                let is_filled = cells.get(test + 1).is_some_and(|cell| !cell.trim().is_empty());
+                is_filled && heads.get(*test).is_some_and(|head| !head.is_empty() && heads.get(test + 1) == Some(head))
+            });
+            if let Some(group) = group {
+                cells.swap(group, group + 1);
+            }
             let place = |column: usize| {
+                let column = match group {
+                    Some(group) if column == group => group + 1,
+                    Some(group) if column == group + 1 => group,
+                    _ => column,
+                };
                 let (_, range) = row.get(column)?.as_ref()?;
                 Some(Located { text_id: text_id.clone(), start: range.start, end: range.end })
             };
@@ -133,6 +154,13 @@ impl Measured {
                     cells.swap(value, columns.value);
                 }
                 let Some(mut test) = results::row(&names, &cells, words) else { continue };
+                test.day = heads.get(value).and_then(|head| hours_as_day(head)).or(test.day);
+                if test.day.is_none()
+                    && heads.get(value).is_some_and(|head| AT_ADMISSION.is_match(head))
+                    && !is_later(value)
+                {
+                    test.day = Some(0.0);
+                }
                 if is_later(value) && test.day.is_none() {
                     continue;
                 }
@@ -192,12 +220,39 @@ fn heads(rows: &[Row<'_>], n_head: usize) -> Vec<String> {
     heads
 }
 
+/// Whether a row is one of the head: all of its words are; a row of values can have a head of its own.
+fn is_head(row: &Row<'_>) -> bool {
+    let mut cells = row.iter().flatten().filter(|(cell, _)| !cell.text.trim().is_empty()).peekable();
+    cells.peek().is_some() && cells.all(|(cell, _)| cell.is_header)
+}
+
+/// The head of a column as it is read: in a series the patient's own column holds the results, and another person's is nothing.
+fn own_head(head: &str, number: Option<u32>) -> &str {
+    let case = CASE_COLUMN.captures(head).and_then(|captures| captures.name("number")?.as_str().parse::<u32>().ok());
+    match (case, number) {
+        (Some(case), Some(number)) if case == number => "Result",
+        (Some(_), _) => "another person",
+        _ if OF_RELATIVE.is_match(head) => "another person",
+        _ => head,
+    }
+}
+
+/// Days after admission of a head such as "Day of admission 12 hours".
+fn hours_as_day(head: &str) -> Option<f64> {
+    let is_of_course = AT_ADMISSION.is_match(head) || LATER.is_match(head);
+    let hours = HOURS.captures(head).filter(|_| is_of_course)?;
+    hours.name("hours")?.as_str().parse::<f64>().ok().map(|hours| hours / 24.0)
+}
+
 /// Columns of results of another day than the first one's, which their heads name.
 fn other_days(names: &[&str], columns: &results::Columns) -> Vec<usize> {
     let known = [Some(columns.test), Some(columns.value), columns.unit, columns.reference];
-    let first = names.get(columns.value).and_then(|name| dates::day(name));
+    let day = |name: &str| hours_as_day(name).or_else(|| dates::day(name));
+    let first = names.get(columns.value).and_then(|name| day(name));
     let is_other = |(column, name): &(usize, &&str)| {
-        !known.contains(&Some(*column)) && dates::day(name).is_some_and(|day| Some(day) != first)
+        !known.contains(&Some(*column))
+            && !OF_RELATIVE.is_match(name)
+            && day(name).is_some_and(|day| Some(day) != first)
     };
     names.iter().enumerate().filter(is_other).map(|(column, _)| column).collect()
 }

@@ -64,7 +64,7 @@ patterns! {
     /// A sentence about a relative's diseases.
     OF_RELATIVE = r"^(?:his|her|the patient's|a|one|no)\s+(?:(?:maternal|paternal|younger|older|elder|twin)\s+)*(?:grandmother|grandfather|mother|father|parents|brother|sister|siblings?|aunt|uncle|cousin|son|daughter|relative)s?\b.{0,40}?\b(?:had|has|have|died|was|were)\b|^family history\b";
     /// A sentence about medications, habits and size, which say nothing of the course of this disease.
-    OF_PAST = r"^(?:his|her|the patient's)\s+(?:(?:regular|current|home|usual|long-term)\s+)*(?:medications?|height|weight|allergies)\b|^(?:she|he)\s+(?:takes?|took|smoke[sd]|drinks?|drank|did not (?:smoke|drink)|had (?:never|quit) smok\w+|had smoked|had no (?:known )?(?:allerg|chronic)|was \d+ (?:inches|cm) tall)\b";
+    OF_PAST = r"^(?:his|her|the patient's)\s+(?:(?:regular|current|home|usual|long-term)\s+)*(?:medications?|height|weight|allergies)\b|^(?:she|he)\s+(?:takes?|took|smoke[sd]|drinks?|drank|did not (?:smoke|drink)|had (?:never|quit) smok\w+|had smoked|had no (?:known )?(?:allerg|chronic)|(?:had|has) [^,;.]{3,60} and (?:took|takes)|(?:had|has) (?:had )?[^,;.]{3,40} (?:years|months) (?:ago|before|earlier)|was \d+ (?:inches|cm) tall)\b|^(?:smoking|tobacco|alcohol|allergies|medications?)(?: history)?:";
     /// Names of common diseases that share a part of a word with many others.
     SHARED_WORD = r"^(?:spondylitis|myocardial|cardiac|infarction|arthritis|hypertension|diabetes|anemia|cancer)$";
 }
@@ -156,7 +156,8 @@ pub fn patient_vector(record: &ArticleRecord, words: &ReportWords) -> Result<Pat
         }
     }
     for position in tables(record) {
-        measured.read_table(article, position, &words.clinical, &is_free, &mut texts);
+        let number = patient.map(|patient| patient.number);
+        measured.read_table(article, position, number, &words.clinical, &is_free, &mut texts);
     }
     let measured = measured.finish();
     let narrative = narrative(&told, &story, &found, record, &is_free, &mut texts);
@@ -287,7 +288,11 @@ impl Told {
                 RefusalKind::NamesDiagnosis if is_before(place) => {
                     let Some(sentence) = slice(article, place) else { continue };
                     let is_of_relative = OF_RELATIVE.is_match(&sentence);
-                    if if is_of_relative { masks_relative(mask, &sentence) } else { mask.named(&sentence).is_some() } {
+                    let is_named = match is_of_relative {
+                        true => masks_relative(mask, &sentence),
+                        false => mask.named(&sentence).is_some(),
+                    };
+                    if is_named {
                         is_masked = true;
                     } else if is_of_relative || OF_PAST.is_match(&sentence) || mask.refusal(&sentence).is_none() {
                         history.extend(without_references(place, &sentence));
@@ -392,7 +397,8 @@ fn masks_relative(mask: &Mask<'_>, sentence: &str) -> bool {
 fn without_references(place: &Located, sentence: &str) -> Vec<Located> {
     let mut parts = Vec::new();
     let mut from = 0;
-    for end in figure_references(sentence).into_iter().chain([sentence.len()..sentence.len()]) {
+    let end = sentence.len()..sentence.len();
+    for end in figure_references(sentence).into_iter().chain(std::iter::once(end)) {
         let part = sentence.get(from..end.start).unwrap_or_default();
         let start = from + part.len() - part.trim_start().len();
         let length = part.trim().len();

@@ -45,7 +45,7 @@ patterns! {
     HISTORY_OF = r"^.{0,60}?\b(?:history|complaints?|episodes?|onset) of\s+(?:an?\s+)?";
     TIME_BEHIND = r"\s+(?:for|since|over|during|of)\s+(?:the\s+|about\s+|approximately\s+|almost\s+|past\s+|last\s+|an?\s+)*(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|several|few|past|last|many)\b";
     /// What is no complaint, whatever else a phrase holds.
-    NO_SYMPTOM = r"\b(?:normal|unremarkable|stable|exam(?:s|ination)?|evaluation|investigations?|monitored|consent|our (?:case|patient)|hospital|clinic|department|treatment|therapy)\b";
+    NO_SYMPTOM = r"^kept\b|\b(?:normal|unremarkable|stable|exam(?:s|ination)?|evaluation|investigations?|monitored|consent|our (?:case|patient)|hospital|clinic|department|treatment|therapy)\b";
     FREQUENCY = r"\b(?:daily|nightly|weekly|monthly|hourly|once|twice|times|every|per|intermittent(?:ly)?|recurrent|occasional(?:ly)?|frequent(?:ly)?|constant(?:ly)?|continuous(?:ly)?|episodic|on and off)\b|/(?:day|week|month|night)\b";
     ONSET = r"\b(?:ago|before|prior|earlier|since|sudden(?:ly)?|abrupt(?:ly)?|acute(?:ly)?|gradual(?:ly)?|insidious(?:ly)?|began|started|onset|previous(?:ly)?|yesterday|morning|overnight)\b";
     /// Behind a time that is not of a complaint.
@@ -60,6 +60,13 @@ patterns! {
     QUALITY = r"^(?:(?:very|quite|rather|mildly|severely|more|increasingly|diffuse|mild|moderate|severe|dull|sharp|throbbing|burning|constant|intermittent)(?:\s+and|\s*,)?\s+)*(?:throbbing|burning|stabbing|sharp|dull|aching|achy|cramping|crampy|squeezing|colicky|stinging|pulsating|pulsatile|pressing|tight|shooting|tearing|itchy|painful|tender|sore|heavy|severe|worse|constant|intermittent|diffuse|mild|moderate)$";
     /// A sentence about a complaint that was told before.
     OF_COMPLAINT = r"^(?:(?:the|his|her|this|these|such)\s+(?:[a-z-]+\s+)?(?:pain|ache|discomfort|symptoms?|complaints?|episodes?|attacks?|lesions?)|it|this|they|these)\b";
+    /// A sentence about a pain, which is of no other complaint.
+    OF_PAIN = r"^(?:the|his|her|this|these|such)\s+(?:[a-z-]+\s+)?(?:pains?|aches?|discomfort)\b";
+    PAINFUL = r"pain|ache|discomfort|colic|cramp|tender|sore|burn";
+    /// Before a time that is of passing water: "urinate twice every night".
+    OF_WATER = r"\burinat\w*\s+[^,;.]{0,20}$";
+    /// A count without its time: "urinate twice every night" says nothing of thirst.
+    COUNT = r"^(?:once|twice|thrice)$";
     SCORE = r"^(?P<points>\d{1,2})\s*(?:/|out of)\s*10$";
     RADIATION = r"\bradiat(?:ed|es|ing|ion)\s+(?:in)?to(?:wards?)?\s+(?:the\s+|his\s+|her\s+|both\s+)?(?P<what>[a-z][a-z' -]{0,80}?)(?:\s*[,.;:(]|\s+(?:and\s+(?:was|is|had|were|did|with|the|he|she)|but|with|that|which|for|on|when|while|was|since|after|associated|accompanied)\b|$)";
     WORSE = r"\b(?:(?:worse|worsen(?:ed|s|ing)?|increas(?:ed|es|ing)|exacerbated|aggravated|provoked|triggered|precipitated|induced|intensified)\s+(?P<by>on|with|by|after|during|when|while|at|in)|aggravated)\s+(?P<what>[a-z0-9](?:[a-z0-9' /-]|\.\d){0,120})";
@@ -69,7 +76,7 @@ patterns! {
     /// A complaint of childhood is none of today.
     OF_CHILDHOOD = r"\b(?:at\s+the\s+age\s+of|when\s+(?:he|she)\s+was\s+(?:a|aged)|(?:as|since\s+being)\s+a\s+child|in\s+(?:his|her)\s+(?:childhood|youth))\b";
     /// Not a relative of the patient, and no patient: an animal.
-    OF_ANIMAL = r"\b(?:dogs?|cats?|cattle|cows?|goats?|sheep|horses?|birds?|pets?|herd|animals?)\b(?:'s?)?\s+(?:(?:also|both|had|has|have|with|was|were|developed|recently|own|similar)\s+)*$";
+    OF_ANIMAL = r"\b(?:dogs?|cats?|cattle|cows?|goats?|sheep|horses?|birds?|pets?|herd|animals?)\b(?:'s?)?(?:,?\s*(?:one|two|some|both|all|each|most)?\s*(?:of\s+)?(?:which|whom|them))?\s+(?:(?:also|both|had|has|have|with|was|were|developed|recently|own|similar)\s+)*$";
     /// Words behind a complaint that are no part of its name.
     TRAILING = r"\s+(?:(?:of\s+)?up\s+to\b.*|that|which|and|or|with|of|for|to|was|were|had|in|on|at|the|a|an|by|as|when|while|but|also)$";
     /// Between the parts of a factor: "at night and on standing".
@@ -370,6 +377,9 @@ fn attributes(
         match one.slot {
             Slot::SymptomTime
                 if AGE_BEFORE.is_match(read.plain(&(one.range.start.saturating_sub(12)..one.range.start))) => {}
+            Slot::SymptomTime
+                if COUNT.is_match(read.plain(&one.range))
+                    || OF_WATER.is_match(read.plain(&(one.range.start.saturating_sub(32)..one.range.start))) => {}
             Slot::SymptomTime if OF_PREGNANCY.is_match(read.plain(&(one.range.end..read.folded.len()))) => {}
             Slot::SymptomTime if is_time(read.plain(&one.range)) => times.push(&one.range),
             Slot::SymptomTime => {
@@ -486,7 +496,9 @@ fn subject(read: &ReadText, symptoms: &[Symptom], at: usize) -> Option<usize> {
     let last = || {
         let is_there =
             |one: &Symptom| one.range.start < sentence.start && one.presentation.symptom.negation == Negation::Present;
-        symptoms.iter().rposition(is_there).filter(|_| OF_COMPLAINT.is_match(read.plain(&sentence)))
+        let last = symptoms.iter().rposition(is_there).filter(|_| OF_COMPLAINT.is_match(read.plain(&sentence)))?;
+        let is_pain = symptoms.get(last).is_some_and(|symptom| PAINFUL.is_match(read.plain(&symptom.range)));
+        (is_pain || !OF_PAIN.is_match(read.plain(&sentence))).then_some(last)
     };
     named_again(read, &sentence, symptoms, at).or_else(last)
 }

@@ -484,6 +484,110 @@ fn what_names_the_diagnosis_is_left_out() {
     );
 }
 
+#[test]
+fn what_is_said_of_something_else_is_no_fact_of_the_patient() {
+    let body = "<sec><title>Case</title><p>A 31-year-old unmarried man, a truck driver, presented with weakness in both legs for 3 days. Weakness was worse in the thighs than in the feet. The pain in the back was stabbing, was worse at night and on standing, was relieved by nitroglycerin 0.4 mg, and was not relieved by rest. Watery diarrhea began 1 day after an oral examination. Vomiting was worse after solid food. He noticed fever up to 39.4°C and itching that kept him awake. At the age of 14 years he had a swollen lip. He kept 3 dogs, one of which had skin sores. He took no diuretics, laxatives, or herbal medicines. He had stopped taking his vitamin tablets. He had undergone inguinal hernia repair. He had no health insurance. He drank no alcohol. His past medical history was unremarkable, and he took no medication.</p></sec>";
+    check(
+        &report("Weak legs", body, &["Thyrotoxic periodic paralysis"]),
+        expect![[r#"
+            diagnosis 1: Thyrotoxic periodic paralysis (Listed) in 
+            who: 31.00 years, Male, no health insurance, unmarried
+            complaint: weakness in both legs
+              weakness in both legs Present | lasts: for 3 days | days: 3 | where: both legs
+              Watery diarrhea Present | how: Watery
+              fever Present
+              itching Present
+            before: inguinal hernia repair Present
+            before: alcohol Denied
+            HistoryOfPresentIllness: Weakness was worse in the thighs than in the feet. The pain in the back was stabbing, was worse at night and on standing, was relieved by nitroglycerin 0.4 mg, and was not relieved by rest. Watery diarrhea began 1 day after an oral examination. Vomiting was worse after solid food. He noticed fever up to 39.4°C and itching that kept him awake. At the age of 14 years he had a swollen lip. He kept 3 dogs, one of which had skin sores. He took no diuretics, laxatives, or herbal medicines. He had stopped taking his vitamin tablets. He had undergone inguinal hernia repair. He had no health insurance. He drank no alcohol. His past medical history was unremarkable, and he took no medication.
+            flags: 
+        "#]],
+    );
+}
+
+#[test]
+fn one_sentence_that_names_the_diagnosis_takes_no_other() {
+    let body = "<sec><title>Case</title><p>A 23-year-old woman presented with severe abdominal pain for 14 hours.</p><p>A school physician had suspected hereditary angioedema before. She had undergone appendectomy 18 months ago. She did not smoke. Her mother had asthma. Her brother had a myocardial infarction at the age of 59 years.</p><p>On examination, her temperature was 36.8°C. Her height was 171 cm and her weight 63 kg. The abdomen was tender.</p></sec>";
+    check(
+        &report("An acute abdomen", body, &["Hereditary angioedema"]),
+        expect![[r#"
+            diagnosis 1: Hereditary angioedema (Listed) in p1 `hereditary angioedema`
+            who: 23.00 years, Female
+            complaint: severe abdominal pain
+              severe abdominal pain Present | lasts: for 14 hours | days: 0 | where: abdominal | how: severe
+            before: appendectomy Present
+            before: smoke Denied
+            mother: asthma Present
+            brother: myocardial infarction Present
+            Temperature: 36.8 Cel (36.8°C) day None
+            Height: 171 cm (171 cm) day None
+            Weight: 63 kg (63 kg) day None
+            HistoryOfPresentIllness: She had undergone appendectomy 18 months ago. She did not smoke. Her mother had asthma. Her brother had a myocardial infarction at the age of 59 years. Her height was 171 cm and her weight 63 kg.
+            PhysicalExamination: On examination, her temperature was 36.8°C. The abdomen was tender.
+            flags: masked_diagnosis
+        "#]],
+    );
+}
+
+#[test]
+fn a_title_is_no_other_name_of_the_diagnosis() {
+    let body = "<sec><title>Case</title><p>A 38-year-old woman presented with headache and palpitations. A clinic had given her metoclopramide 10 mg for nausea. She drank no alcohol. Her mother had hypertension.</p><p>On examination, her pulse rate was 88 beats/min.</p><p>The patient was diagnosed with pheochromocytoma.</p></sec>";
+    check(
+        &report("Pheochromocytoma Unmasked by Metoclopramide in a Woman", body, &["Pheochromocytoma"]),
+        expect![[r#"
+            diagnosis 1: Pheochromocytoma (Listed) in title `Pheochromocytoma`, p2 `pheochromocytoma`
+            who: 38.00 years, Female
+            complaint: headache; palpitations
+              headache Present
+              palpitations Present
+              nausea Present
+            before: alcohol Denied
+            mother: hypertension Present
+            HeartRate: 88 /min (88 beats/min) day None
+            HistoryOfPresentIllness: A clinic had given her metoclopramide 10 mg for nausea. She drank no alcohol. Her mother had hypertension.
+            PhysicalExamination: On examination, her pulse rate was 88 beats/min.
+            flags: 
+        "#]],
+    );
+}
+
+#[test]
+fn heads_of_tables_say_whose_and_when_values_are() {
+    let table = "<table-wrap id=\"t1\"><label>Table 1</label><caption><p>Laboratory results.</p></caption><table><thead><tr><th colspan=\"2\">Test</th><th>Value</th><th>Unit</th></tr></thead><tbody><tr><td rowspan=\"2\">Blood</td><td>Hemoglobin</td><td>118</td><td>g/L</td></tr><tr><td>Potassium</td><td>3.9</td><td>mmol/L</td></tr></tbody></table></table-wrap><table-wrap id=\"t2\"><label>Table 2</label><caption><p>Course.</p></caption><table><thead><tr><th></th><th>On admission</th><th>Hospital day 8</th><th>Father</th></tr></thead><tbody><tr><th>Creatinine, µmol/L</th><td>118</td><td>104</td><td>92</td></tr></tbody></table></table-wrap>";
+    let body = format!("<sec><title>Case</title><p>A 61-year-old man presented with cough (Table 1).</p>{table}</sec>");
+    check(
+        &report("A cough", &body, &["Pertussis"]),
+        expect![[r#"
+        diagnosis 1: Pertussis (Listed) in 
+        who: 61.00 years, Male
+        complaint: cough
+          cough Present
+        Hemoglobin: 118 g/L (-) day None in t0,t0,t0
+        Potassium: 3.9 mmol/L (-) day None in t0,t0,t0
+        Creatinine: 118 µmol/L (-) day Some(0.0) in t1,t1
+        Creatinine: 104 µmol/L (-) day Some(7.0) in t1,t1
+        flags: 
+    "#]],
+    );
+    let table = "<table-wrap id=\"t1\"><label>Table 1</label><caption><p>Laboratory results.</p></caption><table><thead><tr><th>Test</th><th>Unit</th><th>Case 1</th><th>Case 2</th></tr></thead><tbody><tr><td>Sodium</td><td>mmol/L</td><td>137</td><td>134</td></tr></tbody></table></table-wrap>";
+    let body = format!(
+        "<sec><title>Case 1</title><p>A 29-year-old woman presented with cough. Sodium was low (Table 1). Pertussis was diagnosed.</p></sec><sec><title>Case 2</title><p>A 41-year-old man presented with fever. Sodium was low (Table 1). Pertussis was diagnosed.</p>{table}</sec>"
+    );
+    let tests = |record: &ArticleRecord| {
+        let vector = patient_vector(record, &WORDS).unwrap();
+        check_spans(&vector);
+        vector.facts.tests.iter().map(|test| format!("{} {:?}\n", test.name, test.value)).collect::<String>()
+    };
+    let records = patients(&report("Pertussis: a report of 2 cases", &body, &["Pertussis"]));
+    let accounts: Vec<String> = records.iter().map(tests).collect();
+    expect![[r#"
+        Sodium Some(137.0)
+        --
+        Sodium Some(134.0)
+    "#]]
+    .assert_eq(&accounts.join("--\n"));
+}
+
 /// Articles of the sample, as the reader gives them.
 fn sample() -> Vec<ArticleRecord> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/sample/pmc");

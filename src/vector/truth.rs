@@ -75,6 +75,15 @@ pub(super) fn truth(record: &ArticleRecord, roles: &[SectionRole], words: &Repor
         basis: DiagnosisBasis::Listed,
         places: name.places(article, roles, patient, words),
     });
+    // A name that holds the diagnosis among other words, as a title does, gives those words away for nothing.
+    let stated = stated.map(|mut stated| {
+        let known = stated.diagnosis.to_lowercase();
+        stated.synonyms.retain(|other| {
+            let other = other.to_lowercase();
+            other == known || !(other.contains(&known) && other.contains(' '))
+        });
+        stated
+    });
     let masked = own.iter().map(|name| {
         let quote = Located { text_id: "title".to_owned(), start: 0, end: 0 };
         let (support, synonyms) = (Vec::new(), Vec::new());

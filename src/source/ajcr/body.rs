@@ -205,11 +205,8 @@ impl<'p, 'a> Walk<'p, 'a, '_> {
                     _ => return None,
                 },
                 // Bare words: punctuation alone.
-                Some(Kind::Text(text)) => {
-                    if super::page::unmarked(text).chars().any(char::is_alphanumeric) {
-                        return None;
-                    }
-                }
+                Some(Kind::Text(text)) if !super::page::unmarked(text).chars().any(char::is_alphanumeric) => {}
+                Some(Kind::Text(_)) => return None,
                 None => {}
             }
         }
