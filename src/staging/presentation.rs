@@ -701,7 +701,7 @@ fn table_rows(text_id: &str, table: &Table, mask: &Mask<'_>) -> Vec<Located> {
         .chain(table.caption.iter().map(|passage| passage.text.as_str()))
         .collect();
     let heading = heading.join(" ");
-    let (_, places) = table_text(table);
+    let (_, places) = table.to_placed_text();
     let mut rows: BTreeMap<u32, Vec<(&Cell, Range<usize>)>> = BTreeMap::new();
     for (cell, place) in table.cells.iter().zip(places) {
         rows.entry(cell.row).or_default().push((cell, place));
@@ -771,30 +771,6 @@ fn table_rows(text_id: &str, table: &Table, mask: &Mask<'_>) -> Vec<Located> {
     }
     // Text in most cells: no table of values.
     if n_values == 0 || n_values * 2 < n_rows { Vec::new() } else { found }
-}
-
-/// What [`Table::to_text`] gives, with the place of each cell in it.
-fn table_text(table: &Table) -> (String, Vec<Range<usize>>) {
-    let text = table.to_text();
-    let mut places = Vec::with_capacity(table.cells.len());
-    let (mut at, mut row, mut column) = (0usize, 0, 0);
-    for cell in &table.cells {
-        while row < cell.row {
-            at += 1;
-            row += 1;
-            column = 0;
-        }
-        while column < cell.column {
-            at += 1;
-            column += 1;
-        }
-        let end = at + cell.text.len();
-        // Cells that overlap in a broken table have no place of their own.
-        let is_there = text.get(at..end) == Some(cell.text.as_str());
-        places.push(if is_there { at..end } else { 0..0 });
-        at = end;
-    }
-    (text, places)
 }
 
 // ------------------------------------------------------------------------------------------------------- quotes
@@ -869,7 +845,7 @@ pub fn source_texts(article: &Article, texts: &[&StagedText]) -> Vec<SourceText>
 /// and `f2.title`, the title of the caption of figure 2.
 pub(super) fn source_text<'a>(article: &'a Article, text_id: &str) -> Option<Cow<'a, str>> {
     if let Some(table) = table_of(article, text_id) {
-        return Some(Cow::Owned(table_text(table).0));
+        return Some(Cow::Owned(table.to_text()));
     }
     if let Some(position) = title_of_caption(text_id) {
         return article.figures.get(position)?.title.as_deref().map(Cow::Borrowed);
@@ -889,7 +865,7 @@ fn title_of_caption(text_id: &str) -> Option<usize> {
 fn origin(article: &Article, part: &Located) -> (Vec<String>, Range<usize>) {
     let whole = article.byte_start as usize..article.byte_end as usize;
     if let Some(table) = table_of(article, &part.text_id) {
-        let (_, places) = table_text(table);
+        let (_, places) = table.to_placed_text();
         let mut bytes: Option<Range<usize>> = None;
         for (cell, place) in table.cells.iter().zip(places) {
             if place.start < part.end && part.start < place.end {
@@ -1100,7 +1076,7 @@ pub(super) mod tests {
         let (xml, article) = article(
             "<sec><table-wrap><table><tr><td rowspan=\"2\">é</td><td>b</td></tr><tr><td/><td>c d</td></tr></table></table-wrap></sec>",
         );
-        let (text, places) = table_text(&article.tables[0]);
+        let (text, places) = article.tables[0].to_placed_text();
         assert_eq!(text, article.tables[0].to_text());
         let cells: Vec<&str> = places.iter().map(|place| &text[place.clone()]).collect();
         assert_eq!(cells, ["é", "b", "", "c d"]);

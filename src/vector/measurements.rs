@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::patterns;
-use super::story::{ReadText, Texts, article_text, slice};
+use super::story::{ReadText, Texts, slice};
 use crate::clinical::{ClinicalWords, dates, results, vitals};
 use crate::record::article::{Article, Cell, Table, TableContent};
 use crate::record::vector::{TestResult, Vital};
@@ -102,8 +102,7 @@ impl Measured {
             return;
         }
         let text_id = format!("t{position}");
-        let Some(text) = article_text(article, &text_id) else { return };
-        let rows = rows(table, &text);
+        let rows = rows(table);
         let n_head = rows.iter().take_while(|row| is_head(row)).count().max(1);
         let heads = heads(&rows, n_head);
         let names: Vec<&str> = heads.iter().map(|head| own_head(head, number)).collect();
@@ -259,33 +258,22 @@ fn other_days(names: &[&str], columns: &results::Columns) -> Vec<usize> {
 
 /// The cells of a table by row and column, each with its bytes in the text of the table; a spanning cell stands in its first
 /// place alone. Cells that overlap in a broken table are left out.
-fn rows<'t>(table: &'t Table, text: &str) -> Vec<Row<'t>> {
-    let mut rows: BTreeMap<u32, Row<'t>> = BTreeMap::new();
-    let (mut at, mut row, mut column) = (0usize, 0, 0);
-    for cell in &table.cells {
-        while row < cell.row {
-            at += 1;
-            row += 1;
-            column = 0;
-        }
-        while column < cell.column {
-            at += 1;
-            column += 1;
-        }
-        let end = at + cell.text.len();
+fn rows(table: &Table) -> Vec<Row<'_>> {
+    let mut rows: BTreeMap<u32, Row<'_>> = BTreeMap::new();
+    let (_, places) = table.to_placed_text();
+    for (cell, place) in table.cells.iter().zip(places) {
         let position = cell.column as usize;
         if position < MAX_COLUMNS {
             let cells = rows.entry(cell.row).or_default();
             if cells.len() <= position {
                 cells.resize(position + 1, None);
             }
-            if let Some(place) = cells.get_mut(position)
-                && text.get(at..end) == Some(cell.text.as_str())
+            if let Some(slot) = cells.get_mut(position)
+                && (!place.is_empty() || cell.text.is_empty())
             {
-                *place = Some((cell, at..end));
+                *slot = Some((cell, place));
             }
         }
-        at = end;
     }
     rows.into_values().collect()
 }

@@ -8,6 +8,7 @@ use super::text::{plain_all, plain_some, write_all};
 use super::tree::Element;
 use crate::record::article::{Cell, Graphic, Table, TableContent, WarningKind};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// As in HTML (section 4.9.12 of the standard): wider cells are cut.
 pub const MAX_COLUMN_SPAN: u32 = 1000;
@@ -301,6 +302,29 @@ impl Table {
             }
         }
         rows
+    }
+
+    /// What [`Self::to_text`] gives, with the bytes of each cell in it; cells that overlap in a broken table have none (`0..0`).
+    pub fn to_placed_text(&self) -> (String, Vec<Range<usize>>) {
+        let text = self.to_text();
+        let mut places = Vec::with_capacity(self.cells.len());
+        let (mut at, mut row, mut column) = (0usize, 0, 0);
+        for cell in &self.cells {
+            while row < cell.row {
+                at += 1;
+                row += 1;
+                column = 0;
+            }
+            while column < cell.column {
+                at += 1;
+                column += 1;
+            }
+            let end = at + cell.text.len();
+            let is_there = text.get(at..end) == Some(cell.text.as_str());
+            places.push(if is_there { at..end } else { 0..0 });
+            at = end;
+        }
+        (text, places)
     }
 
     /// A line for each row, with cells apart by a tab; a spanning cell is told once.
