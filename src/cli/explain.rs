@@ -230,11 +230,15 @@ mod tests {
             "antecedents": [{"name": "asthma", "code": null, "negation": "present", "values": [], "spans": []}],
             "absent_antecedents": {"basis": "closed_world", "codes": ["E_1", "E_2"], "names": ["a", "b"]},
         });
+        let lines: Vec<String> = shown("facts", &facts).lines().map(|line| line.trim().to_owned()).collect();
         expect![[r#"
-
-                absent_antecedents: 2 terms, closed_world
-                antecedents: asthma; negation: present
-                demographics: age_years: 54.0; sex: female; from p1 2..13"#]]
-        .assert_eq(&shown("facts", &facts));
+            [
+                "",
+                "absent_antecedents: 2 terms, closed_world",
+                "antecedents: asthma; negation: present",
+                "demographics: age_years: 54.0; sex: female; from p1 2..13",
+            ]
+        "#]]
+        .assert_debug_eq(&lines);
     }
 }
